@@ -19,7 +19,7 @@ CC ?= cc
 PKGCONF := pkg-config
 
 # Each third-party library and the room that may include it: docs/DESIGN.md.
-PKGS := libsodium libcrypto libzip libpng libjpeg libwebp libcurl libcjson fuse3
+PKGS := libsodium libcrypto zlib libpng libjpeg libwebpdemux libwebp libcurl libcjson fuse3
 PKG_CFLAGS := $(shell $(PKGCONF) --cflags $(PKGS) 2>/dev/null)
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
@@ -34,7 +34,7 @@ override CFLAGS += -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -I. \
 	$(PKG_CFLAGS) -MMD -MP
 override LDFLAGS += -pie -Wl,-z,relro,-z,now $(SANFLAGS)
 
-LIBS_core := -lsodium -lcrypto -lzip -lpng -ljpeg -lwebp -lunistring
+LIBS_core := -lsodium -lcrypto -lpng -ljpeg -lwebpdemux -lwebp -lz -lunistring
 LIBS_airloxfs := -lcurl -lcjson -lfuse3 -lseccomp $(LIBS_core) -lpthread
 LIBS_relay := -lsodium -lcrypto -lunistring -lpthread
 

@@ -27,8 +27,11 @@ struct zip_source {
 	uint64_t size;
 };
 
-/* Takes n bytes: 0, or -1 to stop. */
-typedef int zip_sink(void *arg, const void *p, size_t n);
+/* Takes n bytes, in order: 0, or -1 to stop. */
+struct zip_sink {
+	int (*take)(void *arg, const void *p, size_t n);
+	void *arg;
+};
 
 struct zip_entry {
 	char *path;		/* UTF-8, checked, no trailing slash */
@@ -58,8 +61,8 @@ void zip_list_free(struct zip_list *list);
  * and success means exactly that many with the right CRC.  ERR_CONTENT when
  * the data is broken, ERR_SYS when the source or the sink fails. */
 int zip_extract_entry(const struct zip_source *src,
-		      const struct zip_entry *entry, zip_sink *sink,
-		      void *arg, struct err *e);
+		      const struct zip_entry *entry, struct zip_sink sink,
+		      struct err *e);
 
 /* All entries through zip_extract_entry, to nowhere. */
 int zip_verify(const struct zip_source *src, const struct zip_list *list,
@@ -93,7 +96,7 @@ uint32_t zip_crc32(uint32_t crc, const void *p, size_t n);
  * of use. */
 struct zip_writer;
 
-struct zip_writer *zip_writer_new(zip_sink *sink, void *arg);
+struct zip_writer *zip_writer_new(struct zip_sink sink);
 /* A directory has no data: begin, then end. */
 int zip_writer_begin(struct zip_writer *w, struct bytes path, bool is_dir,
 		     bool is_exec, struct err *e);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * invite: the link that admits (docs/PROTOCOL.md, section 4).  It is a
+ * secret: no error quotes it. */
+#ifndef AIRLOX_INVITE_H
+#define AIRLOX_INVITE_H
+
+#include "core/session.h"
+
+struct invite {
+	char *base_url;			/* as written, no trailing "/" */
+	char session_id[SESSION_ID + 1];
+	enum role role;
+	struct session_keys keys;	/* for an owner: derived */
+};
+
+int invite_parse(struct invite *v, struct bytes url, struct err *e);
+/* The link for `role` of the session whose owner seed is given. */
+int invite_build(struct buf *out, const char *base_url,
+		 const uint8_t owner_seed[PRIM_SEED], enum role role,
+		 struct err *e);
+void invite_free(struct invite *v);	/* wipes */
+
+/* A relay's base URL alone: https, or http to this machine; the same rules.
+ * `out` gets it without trailing slashes. */
+int invite_base(struct buf *out, struct bytes url, struct err *e);
+
+#endif

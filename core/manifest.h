@@ -28,8 +28,8 @@ struct manifest {
 	uint8_t pub[ROLES][PRIM_PUB];	/* by enum role; owner_pub first */
 	enum mode mode;
 	int64_t created_at_ms, expires_at_ms;
-	bool allowed[TYPE_COUNT];	/* by enum item_type */
-	enum item_type order[TYPE_COUNT]; /* as written, allowed_n of them */
+	bool allowed[TYPE_NONE];	/* by enum item_type */
+	enum item_type order[TYPE_NONE]; /* as written, allowed_n of them */
 	size_t allowed_n;
 	int64_t max_item_bytes;
 	struct job_limits job;		/* execute mode */

@@ -76,6 +76,7 @@ int json_close(struct json_reader *r, struct err *e);
 /* Writing: the caller gives members in byte order of their keys (checked by
  * the tests, which parse what was written).  `comma` is kept by the writer. */
 void json_put_key(struct buf *b, const char *key);	/* [,]"key": */
+void json_put_sep(struct buf *b);	/* [,] before an array's element */
 void json_put_string(struct buf *b, struct bytes s);	/* escaped, quoted */
 void json_put_int(struct buf *b, int64_t v);
 void json_put_b64(struct buf *b, const void *p, size_t n); /* quoted */

@@ -34,12 +34,16 @@ int clear_check(struct bytes s, size_t max_chars, const char *what,
  * at most 10 bytes out for one character in. */
 void clear_escape(struct buf *out, struct bytes s);
 
+/* Unicode's White_Space. */
+bool clear_white(uint32_t c);
+
 /* True for what clear_escape writes as \xHH or \u{HEX}: nothing to see, or
  * able to move what is seen. */
 bool clear_hidden(uint32_t c);
 
-/* The key by which two names count as the same name: NFKC, case folding, and
- * the reduction of name_reduce.  Never empty; invalid UTF-8 gives a key too. */
+/* The key by which two display names count as the same name: reduced as
+ * name_in shows an author, then NFKC and case folding.  Names shown alike have
+ * one key.  Never empty; invalid UTF-8 gives a key too. */
 void clear_fold(struct buf *out, struct bytes s);
 
 #endif

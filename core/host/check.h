@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * check: a child of ours, exec'd from our own binary, that looks into images
+ * and archives: without keys, network, mount or environment, under seccomp
+ * and limits of memory and time.  It asks for the file's bytes range by range
+ * over a socket, so that neither side holds the whole of an archive; an image
+ * is in the child's memory alone.
+ *
+ * Wire between the two (socketpair, SOCK_STREAM, all integers u32/u64 of the
+ * host): documented in check.c. */
+#ifndef AIRLOX_CHECK_H
+#define AIRLOX_CHECK_H
+
+#include "core/content.h"
+
+/* The same contract as content_check, in the child.  ERR_CONTENT where the
+ * file is at fault; ERR_SYS, ERR_TIMEOUT where the child could not be had:
+ * then nothing is accepted. */
+int check_content(enum item_type type, const char *mime,
+		  const struct zip_source *body, struct err *e);
+
+/* Decodes an image within limits and gives the cleaned file to `sink`
+ * (core/image.h, image_check and image_clean). */
+int check_image(const char *mime, const struct zip_source *body,
+		const struct zip_sink *sink, struct err *e);
+
+/* The child's main: argv[1] is CHECK_ARG; the socket is descriptor 3. */
+#define CHECK_ARG "--check-child"
+int check_main(void);
+
+#endif

@@ -1,62 +1,67 @@
 /* SPDX-License-Identifier: MIT
  *
- * draft: a random-access file whose content is encrypted on disk: what is
- * written to out/ before it is sent, and the log.
+ * draft: from a file, a text or an event to a sealed item.
  *
- * On disk: two header slots of 4096 bytes, then AES-256-XTS sectors of 4096
- * bytes.  A header slot is nonce, AES-256-GCM of {generation, length, the
- * owner's record}, tag; the slot with the higher generation that opens wins,
- * so that a torn header write loses nothing.  Keys: HKDF of the session key
- * with the draft's id.  An all-zero sector is a hole, on disk too (a hole
- * punched or never written reads as zeros).  Bytes past the length are zero.
- *
- * Not thread-safe: the caller holds a lock of its own for each draft. */
-#ifndef AIRLOX_DRAFT_H
-#define AIRLOX_DRAFT_H
+ * What travels as what: docs/DESIGN.md, out/.  A file's body comes through a
+ * zip_source (read at random, several times), so that it can be a plain file,
+ * an encrypted draft or bytes in memory; a 1 GiB body never sits in memory,
+ * an image does while it is cleaned. */
+#ifndef AIRLOX_HOST_DRAFT_H
+#define AIRLOX_HOST_DRAFT_H
 
-#include <sys/types.h>
+#include "core/host/peer.h"
+#include "core/zip.h"
+#include "core/payload.h"
 
-#include "core/buf.h"
-#include "core/err.h"
-#include "core/session.h"
+#define DRAFT_TEXT_MAX (4 * 1024 * 1024)
+#define DRAFT_IMAGE_MAX (128 * 1024 * 1024)
 
-#define DRAFT_RECORD_MAX 3072	/* bytes of the owner's record */
-#define DRAFT_ID_MAX 32		/* characters, [a-z0-9-] */
+struct draft {
+	enum item_kind kind;
+	enum item_type type;
+	struct buf front;		/* frame, meta, a wrapping zip's head */
+	struct zip_source body;		/* size 0: none */
+	struct buf back;		/* a wrapping zip's tail */
+	struct buf own;			/* a cleaned image; body reads it */
+	struct bytes own_view;
+	char *name;			/* as the receiver sees it; NULL: text */
+	bool wrapped;
+	struct item_ref *refs;		/* owned */
+	size_t ref_n;
+};
 
-struct draft;
+/* The whole payload is front || body || back. */
+int64_t draft_size(const struct draft *d);
 
-/* Makes DIR/ID (0600, O_EXCL) or opens it.  `record` is an opaque record of
- * the owner (name, state, ...), at most DRAFT_RECORD_MAX bytes.  dir_fd stays
- * the caller's. */
-struct draft *draft_create(int dir_fd, const char *id,
-			   const uint8_t session_key[32],
-			   const char *session_id, struct err *e);
-struct draft *draft_open(int dir_fd, const char *id,
-			 const uint8_t session_key[32],
-			 const char *session_id, struct err *e);
-void draft_close(struct draft *d);	/* does not make anything durable */
+/* ERR_TYPE, ERR_ROLE, ERR_SIZE by the session; ERR_CONTENT not UTF-8. */
+int draft_text(struct draft *d, const struct peer *p, struct bytes text,
+	       struct err *e);
+/* `name` decides (its last component only; checked, ERR_NAME).  `body` must
+ * stay until the draft is sealed, and must not change.  clean cleans an
+ * image; NULL: in this process (image_clean). */
+typedef int draft_clean_fn(void *arg, struct bytes file, const char *mime,
+			   struct buf *out, struct err *e);
+int draft_file(struct draft *d, const struct peer *p, struct bytes name,
+	       const struct zip_source *body, draft_clean_fn *clean,
+	       void *clean_arg, struct err *e);
+/* What draft_file would make of this name, without its bytes: TYPE_TEXT,
+ * PY, MD, ZIP (also for a wrapped one) or IMAGE.  For ERR_TYPE at create. */
+enum item_type draft_type(struct bytes name, bool *wrapped);
+int draft_event(struct draft *d, const struct peer *p, enum event_kind event,
+		const uint8_t *pub, const char *reason,
+		const struct item_ref *job, struct err *e);
+/* A payload built elsewhere (job, result): front is taken over. */
+int draft_meta(struct draft *d, const struct peer *p, enum item_kind kind,
+	       struct buf *front, struct err *e);
+int draft_add_ref(struct draft *d, const struct item_ref *ref, struct err *e);
+void draft_free(struct draft *d);
 
-const char *draft_id(const struct draft *d);
-uint64_t draft_size(const struct draft *d);
-struct bytes draft_record(const struct draft *d);	/* borrowed */
-/* Replaces the record in memory; draft_sync writes it. */
-int draft_set_record(struct draft *d, struct bytes record, struct err *e);
+/* Seals into fd (from offset 0; an empty file, read-write, the caller's).
+ * Not synced.  `out` is filled. */
+int draft_seal(const struct draft *d, const struct peer *p, int fd,
+	       struct sealed *out, struct err *e);
 
-/* Bytes read (0 at the end), or -1. */
-ssize_t draft_read(struct draft *d, uint64_t off, void *to, size_t n,
-		   struct err *e);
-/* All n bytes or -1 (ERR_FULL where the disk is full: nothing of this call
- * past the returned error is counted in the size). */
-int draft_write(struct draft *d, uint64_t off, const void *from, size_t n,
-		struct err *e);
-int draft_truncate(struct draft *d, uint64_t size, struct err *e);
-
-/* Header, then data, durable. */
-int draft_sync(struct draft *d, struct err *e);
-/* Only the header is written, without waiting for the disk. */
-int draft_flush_header(struct draft *d, struct err *e);
-
-/* Removes the file; the open draft stays usable until it is closed. */
-int draft_unlink(int dir_fd, const char *id, struct err *e);
+/* A source over a regular file's descriptor; arg is the int it points to. */
+int draft_source_fd(struct zip_source *src, const int *fd, struct err *e);
 
 #endif

@@ -4,6 +4,8 @@
 #   make demo       two mounts, a relay, a file that crosses, step by step
 #   make check      every test: plain, ASan+UBSan, TSan, fuzz seeds
 #   make vectors    the conformance vectors (V=FILE for another file)
+#   make arrows     who may include whom, and what the relay must not hold
+#   make deps       install what building needs (Debian; asks for root)
 #   make install    PREFIX=/usr/local DESTDIR=
 
 VERSION := 0.1.0
@@ -11,6 +13,10 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/airloxfs
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+UNITDIR ?= $(PREFIX)/lib/systemd/user
 
 comma := ,
 # One directory a kind of build: SAN=address,undefined or SAN=thread.
@@ -21,6 +27,14 @@ PKGCONF := pkg-config
 # Each third-party library and the room that may include it: docs/DESIGN.md.
 PKGS := libsodium libcrypto zlib libpng libjpeg libwebpdemux libwebp libcurl libcjson fuse3
 PKG_CFLAGS := $(shell $(PKGCONF) --cflags $(PKGS) 2>/dev/null)
+
+# A machine without the packages should hear it in one sentence.
+ifneq ($(filter-out deps demo check clean uninstall fuzz-seeds,\
+	$(or $(MAKECMDGOALS),all)),)
+missing := $(shell for p in $(PKGS) libseccomp; do \
+	$(PKGCONF) --exists $$p 2>/dev/null || echo $$p; done)
+$(if $(strip $(missing)),$(error not installed: $(missing); try: make deps))
+endif
 
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wformat=2 -Wvla -Wswitch-enum -Wconversion \
@@ -55,10 +69,10 @@ $(B)/%.o: %.c
 	$(call say,CC,$<)$(CC) $(CFLAGS) -c -o $@ $<
 
 $(B)/libcore.a: $(core_o)
-	@rm -f $@
+	@mkdir -p $(@D) && rm -f $@
 	$(call say,AR,$@)ar rcs $@ $^
 $(B)/libhost.a: $(host_o)
-	@rm -f $@
+	@mkdir -p $(@D) && rm -f $@
 	$(call say,AR,$@)ar rcs $@ $^
 
 # The linker takes from libcore.a only what is called: decryption is not
@@ -77,11 +91,64 @@ $(B)/tests/%: $(B)/tests/%.o $(B)/libhost.a $(B)/libcore.a
 
 tests: all $(unit_bin) $(helper_bin)
 
+# Building and testing for those who have just come: install what is
+# missing, build, go.  `make all` alone never installs anything.
+deps:
+	$(Q).ci/deps build
+demo:
+	$(Q).ci/deps demo
+	$(Q)$(MAKE) --no-print-directory -j2 all
+	$(Q)tests/demo.sh $(B)
+check:
+	$(Q).ci/deps check
+	$(Q)tests/check
+
+arrows: all
+	$(Q)tests/arrows $(B)
+
+# The fuzzers are clang's, in a build of their own.
+fuzz_bin := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
+$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libhost.a $(B)/libcore.a
+	$(call say,LD,$@)$(CC) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_airloxfs)
+fuzz-bin: $(fuzz_bin)
+fuzz:
+	$(Q)$(MAKE) --no-print-directory B=build/fuzz CC=clang OPT='-O1 -g -Wno-error' \
+		SAN=address,undefined,fuzzer-no-link fuzz-bin
+# Each seed once, then SECONDS of search.
+SECONDS ?= 0
+fuzz-seeds: fuzz
+	$(Q)tests/fuzz/run build/fuzz/tests/fuzz $(SECONDS)
+
 vectors: $(B)/tests/unit/vectors
 	$(Q)$< $(if $(filter-out 1,$(V)),$(V),vectors/*.json)
+
+# put FILES,DIR[,MODE]: nothing to do where nothing is.
+put = $(if $(1),install -d $(DESTDIR)$(2) && \
+	install -m $(or $(3),644) $(1) $(DESTDIR)$(2)/,:)
+man_sections := $(sort $(patsubst .%,%,$(suffix $(wildcard man/*.[1-9]))))
+programs := $(B)/airloxfs $(B)/airlox-relay
+install: all
+	$(Q)$(call put,$(programs),$(BINDIR),755)
+	$(Q)$(foreach s,$(man_sections),$(call put,$(wildcard man/*.$(s)),$(MANDIR)/man$(s)) &&) :
+	$(Q)$(call put,$(wildcard README.md LICENSE NEWS docs/*.md),$(DOCDIR))
+	$(Q)$(call put,$(wildcard systemd/*.service),$(UNITDIR))
+	$(Q)$(call put,$(wildcard completion/_*),$(ZSHDIR))
+	$(Q)$(call put,$(wildcard completion/*.fish),$(FISHDIR))
+	$(Q)$(foreach f,$(wildcard completion/*.bash),\
+		install -D -m 644 $(f) $(DESTDIR)$(BASHDIR)/$(basename $(notdir $(f))) &&) :
+
+uninstall:
+	$(Q)cd $(DESTDIR)/ && rm -f $(patsubst %,.$(BINDIR)/%,$(notdir $(programs))) \
+		$(foreach f,$(wildcard man/*.[1-9]),.$(MANDIR)/man$(patsubst .%,%,$(suffix $(f)))/$(notdir $(f))) \
+		$(patsubst %,.$(UNITDIR)/%,$(notdir $(wildcard systemd/*.service))) \
+		$(patsubst %,.$(ZSHDIR)/%,$(notdir $(wildcard completion/_*))) \
+		$(patsubst %,.$(FISHDIR)/%,$(notdir $(wildcard completion/*.fish))) \
+		$(patsubst %,.$(BASHDIR)/%,$(basename $(notdir $(wildcard completion/*.bash))))
+	$(Q)rm -rf $(DESTDIR)$(DOCDIR)
 
 clean:
 	rm -rf build
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
-.PHONY: all tests vectors clean
+.PHONY: all tests deps demo check arrows fuzz fuzz-bin fuzz-seeds vectors \
+	install uninstall clean

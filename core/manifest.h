@@ -10,7 +10,6 @@
 
 enum mode { MODE_RELAY, MODE_EXECUTE };
 
-#define TYPE_COUNT TYPE_NONE	/* how many types there are */
 #define MANIFEST_TTL_MAX_MS (INT64_C(30) * 24 * 3600 * 1000)
 #define MANIFEST_ITEM_MAX (INT64_C(1) << 30)
 #define MANIFEST_MAX (64 * 1024)	/* bytes of a signed manifest */

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/aead.h"
+
+#define STEP_BYTES ((size_t)1 << 30)	/* OpenSSL counts in int */
+
+struct aead {
+	EVP_CIPHER_CTX *ctx;	/* its free wipes the key */
+};
+
+static struct aead *aead_new(bool seal, const uint8_t key[AEAD_KEY],
+			     const uint8_t nonce[AEAD_NONCE],
+			     const void *aad, size_t aad_n)
+{
+	struct aead *a = calloc(1, sizeof *a);
+	int n;
+
+	if (!a)
+		return NULL;
+	a->ctx = EVP_CIPHER_CTX_new();
+	if (!a->ctx || aad_n > STEP_BYTES ||
+	    EVP_CipherInit_ex(a->ctx, EVP_aes_256_gcm(), NULL, key, nonce,
+			      seal) != 1 ||
+	    (aad_n && EVP_CipherUpdate(a->ctx, NULL, &n, aad,
+				       (int)aad_n) != 1)) {
+		aead_free(a);
+		return NULL;
+	}
+	return a;
+}
+
+struct aead *aead_seal_new(const uint8_t key[AEAD_KEY],
+			   const uint8_t nonce[AEAD_NONCE],
+			   const void *aad, size_t aad_n)
+{
+	return aead_new(true, key, nonce, aad, aad_n);
+}
+
+struct aead *aead_open_new(const uint8_t key[AEAD_KEY],
+			   const uint8_t nonce[AEAD_NONCE],
+			   const void *aad, size_t aad_n)
+{
+	return aead_new(false, key, nonce, aad, aad_n);
+}
+
+static int update(EVP_CIPHER_CTX *ctx, uint8_t *out, const uint8_t *in,
+		  size_t n)
+{
+	while (n) {
+		size_t step = n < STEP_BYTES ? n : STEP_BYTES;
+		int done;
+
+		if (EVP_CipherUpdate(ctx, out, &done, in, (int)step) != 1 ||
+		    (size_t)done != step)
+			return -1;
+		in += step;
+		out += step;
+		n -= step;
+	}
+	return 0;
+}
+
+int aead_update(struct aead *a, uint8_t *out, const uint8_t *in, size_t n)
+{
+	return update(a->ctx, out, in, n);
+}
+
+int aead_seal_final(struct aead *a, uint8_t tag[AEAD_TAG])
+{
+	uint8_t none[AEAD_TAG];
+	int n;
+
+	if (EVP_CipherFinal_ex(a->ctx, none, &n) != 1 ||
+	    EVP_CIPHER_CTX_ctrl(a->ctx, EVP_CTRL_AEAD_GET_TAG, AEAD_TAG,
+				tag) != 1)
+		return -1;
+	return 0;
+}
+
+int aead_open_final(struct aead *a, const uint8_t tag[AEAD_TAG])
+{
+	uint8_t copy[AEAD_TAG], none[AEAD_TAG];
+	int n;
+
+	memcpy(copy, tag, sizeof copy);
+	if (EVP_CIPHER_CTX_ctrl(a->ctx, EVP_CTRL_AEAD_SET_TAG, AEAD_TAG,
+				copy) != 1 ||
+	    EVP_CipherFinal_ex(a->ctx, none, &n) != 1)
+		return -1;
+	return 0;
+}
+
+void aead_free(struct aead *a)
+{
+	if (a)
+		EVP_CIPHER_CTX_free(a->ctx);
+	free(a);
+}
+
+/* GCM's counter block of plaintext block i is nonce || i + 2 (SP 800-38D,
+ * 7.1: J0 = nonce || 1 makes the tag, and inc32 comes before the first). */
+int aead_range(const uint8_t key[AEAD_KEY], const uint8_t nonce[AEAD_NONCE],
+	       uint64_t off, uint8_t *out, const uint8_t *in, size_t n)
+{
+	const uint64_t end = (UINT64_C(0xffffffff) - 2) * 16;
+	uint8_t iv[16], skip[16] = { 0 };
+	int r = -1;
+
+	if (off > end || n > end - off)
+		return -1;
+	uint32_t block = (uint32_t)(off / 16) + 2;
+	memcpy(iv, nonce, AEAD_NONCE);
+	for (int i = 0; i < 4; i++)
+		iv[AEAD_NONCE + i] = (uint8_t)(block >> (24 - 8 * i));
+	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
+	if (ctx &&
+	    EVP_CipherInit_ex(ctx, EVP_aes_256_ctr(), NULL, key, iv, 1) == 1 &&
+	    update(ctx, skip, skip, off % 16) == 0 &&
+	    update(ctx, out, in, n) == 0)
+		r = 0;
+	EVP_CIPHER_CTX_free(ctx);
+	explicit_bzero(skip, sizeof skip);	/* keystream */
+	return r;
+}
+
+static int xts(bool seal, const uint8_t key[AEAD_XTS_KEY], uint64_t sector,
+	       uint8_t *out, const uint8_t *in)
+{
+	uint8_t tweak[16] = { 0 };
+	int n, r = -1;
+
+	for (int i = 0; i < 8; i++)
+		tweak[i] = (uint8_t)(sector >> (8 * i));
+	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
+	if (ctx &&
+	    EVP_CipherInit_ex(ctx, EVP_aes_256_xts(), NULL, key, tweak,
+			      seal) == 1 &&
+	    EVP_CipherUpdate(ctx, out, &n, in, AEAD_SECTOR) == 1 &&
+	    n == AEAD_SECTOR)
+		r = 0;
+	EVP_CIPHER_CTX_free(ctx);
+	return r;
+}
+
+int aead_xts_seal(const uint8_t key[AEAD_XTS_KEY], uint64_t sector,
+		  uint8_t out[AEAD_SECTOR], const uint8_t in[AEAD_SECTOR])
+{
+	return xts(true, key, sector, out, in);
+}
+
+int aead_xts_open(const uint8_t key[AEAD_XTS_KEY], uint64_t sector,
+		  uint8_t out[AEAD_SECTOR], const uint8_t in[AEAD_SECTOR])
+{
+	return xts(false, key, sector, out, in);
+}
+
+static OSSL_PARAM octets(const char *name, const void *p, size_t n)
+{
+	return OSSL_PARAM_construct_octet_string(name,
+						 n ? (void *)p : (void *)"",
+						 n);
+}
+
+int aead_hkdf(uint8_t *out, size_t out_n, const void *ikm, size_t ikm_n,
+	      const void *salt, size_t salt_n, const void *info, size_t info_n)
+{
+	char digest[] = "SHA256";
+	const OSSL_PARAM params[] = {
+		OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest,
+						 0),
+		octets(OSSL_KDF_PARAM_KEY, ikm, ikm_n),
+		octets(OSSL_KDF_PARAM_SALT, salt, salt_n),
+		octets(OSSL_KDF_PARAM_INFO, info, info_n),
+		OSSL_PARAM_construct_end(),
+	};
+	EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+	EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
+	int r = ctx && EVP_KDF_derive(ctx, out, out_n, params) == 1 ? 0 : -1;
+
+	EVP_KDF_CTX_free(ctx);
+	EVP_KDF_free(kdf);
+	return r;
+}

@@ -74,7 +74,7 @@ int zip_verify(const struct zip_source *src, const struct zip_list *list,
 #define ZIP_WRAP_MAX_BYTES (30 + 46 + 22 + 2 * 255)
 
 struct zip_wrap {
-	uint64_t size;		/* of the file, at most 2^32-2 */
+	uint64_t size;		/* at most ZIP_MAX_ENTRY_BYTES */
 	uint32_t crc;		/* zip_crc32 of the file */
 };
 /* What an archive of a file named `name` has more than the file. */

@@ -9,8 +9,8 @@
 #ifndef AIRLOX_HOST_DRAFT_H
 #define AIRLOX_HOST_DRAFT_H
 
+#include "core/content.h"
 #include "core/host/peer.h"
-#include "core/zip.h"
 #include "core/payload.h"
 
 #define DRAFT_TEXT_MAX (4 * 1024 * 1024)
@@ -37,13 +37,18 @@ int64_t draft_size(const struct draft *d);
 int draft_text(struct draft *d, const struct peer *p, struct bytes text,
 	       struct err *e);
 /* `name` decides (its last component only; checked, ERR_NAME).  `body` must
- * stay until the draft is sealed, and must not change.  clean cleans an
- * image; NULL: in this process (image_clean). */
-typedef int draft_clean_fn(void *arg, struct bytes file, const char *mime,
-			   struct buf *out, struct err *e);
+ * stay until the draft is sealed, and must not change.  `look` is how images
+ * are cleaned and archives looked at: the child of core/host/check.h; NULL: in
+ * this process. */
+struct draft_look {
+	int (*content)(enum item_type type, const char *mime,
+		       const struct zip_source *body, struct err *e);
+	int (*image)(const char *mime, const struct zip_source *body,
+		     const struct zip_sink *sink, struct err *e);
+};
 int draft_file(struct draft *d, const struct peer *p, struct bytes name,
-	       const struct zip_source *body, draft_clean_fn *clean,
-	       void *clean_arg, struct err *e);
+	       const struct zip_source *body, const struct draft_look *look,
+	       struct err *e);
 /* What draft_file would make of this name, without its bytes: TYPE_TEXT,
  * PY, MD, ZIP (also for a wrapped one) or IMAGE.  For ERR_TYPE at create. */
 enum item_type draft_type(struct bytes name, bool *wrapped);

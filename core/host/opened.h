@@ -29,14 +29,13 @@ struct opened {
 	uint8_t nonce[12];
 };
 
-/* content(arg, type, mime, body, e) replaces content_check where it is given:
- * the mount asks a child.  cipher (may be NULL) sees every byte of the blob
- * in order, for an index. */
-typedef int opened_content_fn(void *arg, enum item_type type,
-			      const char *mime, const struct zip_source *body,
-			      struct err *e);
+/* `content` looks at the body: check_content (core/host/check.h), or NULL for
+ * content_check in this process.  cipher (may be NULL) sees every byte of the
+ * blob in order, for an index. */
+typedef int opened_content_fn(enum item_type type, const char *mime,
+			      const struct zip_source *body, struct err *e);
 struct opened *opened_new(const struct peer *p, const struct incoming *in,
-			  int fd, opened_content_fn *content, void *arg,
+			  int fd, opened_content_fn *content,
 			  const struct zip_sink *cipher, struct err *e);
 int opened_read(struct opened *o, uint64_t off, void *to, size_t n,
 		struct err *e);

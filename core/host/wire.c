@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include <cjson/cJSON.h>
+
+#include "core/cert.h"
+#include "core/host/file.h"
+#include "core/host/wire.h"
+#include "core/json.h"
+
+#define SMALL_MAX (64 * 1024)		/* answers of a few fields */
+#define MANIFEST_ANSWER_MAX (4 * MANIFEST_MAX)
+#define STREAM_STALL_MS 45000
+#define AUDIT_MAX ((uint64_t)1 << 32)
+
+struct wire {
+	struct rest *rest;
+	char *sid;
+	int connect_ms, stall_ms;
+	char word[32];
+	int64_t retry_after_ms;
+};
+
+struct wire *wire_new(const char *base_url, const char *session_id,
+		      const char *token, struct clock *clock, struct err *e)
+{
+	struct wire *w = calloc(1, sizeof *w);
+	if (!w || !(w->sid = strdup(session_id))) {
+		wire_free(w);
+		err_set(e, ERR_MEMORY, "out of memory");
+		return NULL;
+	}
+	w->rest = rest_new(base_url, clock, e);
+	if (!w->rest || wire_set_token(w, token, e) < 0) {
+		wire_free(w);
+		return NULL;
+	}
+	w->retry_after_ms = -1;
+	return w;
+}
+
+void wire_free(struct wire *w)
+{
+	if (!w)
+		return;
+	rest_free(w->rest);
+	free(w->sid);
+	free(w);
+}
+
+int wire_set_token(struct wire *w, const char *token, struct err *e)
+{
+	return rest_set_token(w->rest, token, e);
+}
+
+void wire_set_patience(struct wire *w, int connect_ms, int stall_ms)
+{
+	w->connect_ms = connect_ms;
+	w->stall_ms = stall_ms;
+}
+
+void wire_abort(struct wire *w) { rest_abort(w->rest); }
+void wire_resume(struct wire *w) { rest_resume(w->rest); }
+struct rest *wire_rest(struct wire *w) { return w->rest; }
+const char *wire_word(const struct wire *w) { return w->word; }
+int64_t wire_retry_after_ms(const struct wire *w) { return w->retry_after_ms; }
+
+void wire_path(const struct wire *w, struct buf *out, const char *tail)
+{
+	buf_addf(out, "/v1/sessions/%s%s", w->sid, tail);
+}
+
+static int call(struct wire *w, struct rest_call *c, struct err *e)
+{
+	if (!c->connect_ms)
+		c->connect_ms = w->connect_ms;
+	if (!c->stall_ms)
+		c->stall_ms = w->stall_ms;
+	int r = rest_do(w->rest, c, e);
+	memcpy(w->word, c->word, sizeof w->word);
+	w->retry_after_ms = c->retry_after_ms;
+	return r;
+}
+
+/* A call below the session's path. */
+static int call_tail(struct wire *w, struct rest_call *c, const char *tail,
+		     struct err *e)
+{
+	cleanup_buf struct buf path = { 0 };
+	wire_path(w, &path, tail);
+	c->path = buf_cstr(&path);
+	if (!c->path)
+		return err_set(e, ERR_MEMORY, "out of memory");
+	return call(w, c, e);
+}
+
+static int post_empty(struct wire *w, const char *tail, struct err *e)
+{
+	struct rest_call c = { .method = "POST" };
+	return call_tail(w, &c, tail, e);
+}
+
+/* "/items/{id}what"; an id is checked here too: it becomes part of a URL. */
+static int item_tail(char tail[64], const char *id, const char *what,
+		     struct err *e)
+{
+	if (!item_is_id(bytes_str(id)))
+		return err_set(e, ERR_INVALID, "that is no item id");
+	snprintf(tail, 64, "/items/%s%s", id, what);
+	return 0;
+}
+
+/* --- session --- */
+
+int wire_health(struct wire *w, struct err *e)
+{
+	struct rest_call c = { .method = "GET", .path = "/v1/health" };
+	return call(w, &c, e);
+}
+
+int wire_create(struct wire *w, struct bytes signed_manifest, struct err *e)
+{
+	struct rest_call c = { .method = "POST", .path = "/v1/sessions",
+			       .type = "application/json",
+			       .body = signed_manifest };
+	return call(w, &c, e);
+}
+
+/* The string of that name in a JSON object, at most max bytes. */
+static int take_string(struct buf *out, struct buf *answer, const char *name,
+		       size_t max, struct err *e)
+{
+	cJSON *doc = cJSON_ParseWithLength((const char *)answer->data,
+					   answer->len);
+	const char *s = cJSON_GetStringValue(
+		cJSON_GetObjectItemCaseSensitive(doc, name));
+	size_t n = s ? strlen(s) : 0;
+	if (n && n <= max)
+		buf_add(out, s, n);
+	cJSON_Delete(doc);
+	if (n == 0 || n > max)
+		return err_set(e, ERR_PROTO, "the relay's answer has no %s",
+			       name);
+	return buf_failed(out) ? err_set(e, ERR_MEMORY, "out of memory") : 0;
+}
+
+int wire_manifest(struct wire *w, struct buf *signed_manifest, struct err *e)
+{
+	cleanup_buf struct buf answer = { 0 };
+	struct rest_call c = { .method = "GET", .answer = &answer,
+			       .answer_max = MANIFEST_ANSWER_MAX };
+	if (call_tail(w, &c, "", e) < 0)
+		return -1;
+	return take_string(signed_manifest, &answer, "signed_manifest",
+			   MANIFEST_MAX, e);
+}
+
+int wire_join(struct wire *w, struct bytes signed_join,
+	      char token[REST_TOKEN_MAX + 1], struct err *e)
+{
+	cleanup_buf struct buf answer = { 0 }, text = { 0 };
+	struct rest_call c = { .method = "POST", .type = "application/json",
+			       .body = signed_join, .answer = &answer,
+			       .answer_max = SMALL_MAX };
+	if (call_tail(w, &c, "/participants", e) < 0 ||
+	    take_string(&text, &answer, "token", REST_TOKEN_MAX, e) < 0)
+		return -1;
+	memcpy(token, text.data, text.len);
+	token[text.len] = 0;
+	return 0;
+}
+
+int wire_revoke(struct wire *w, enum role role, struct err *e)
+{
+	char tail[40];
+	snprintf(tail, sizeof tail, "/roles/%s/revoke", role_word(role));
+	return post_empty(w, tail, e);
+}
+
+int wire_leave(struct wire *w, struct err *e)
+{
+	return post_empty(w, "/leave", e);
+}
+
+int wire_close(struct wire *w, struct err *e)
+{
+	return post_empty(w, "/close", e);
+}
+
+int wire_audit(struct wire *w,
+	       int (*take)(void *arg, const void *p, size_t n), void *arg,
+	       struct err *e)
+{
+	struct rest_call c = { .method = "GET", .take = take,
+			       .take_arg = arg, .answer_max = AUDIT_MAX };
+	return call_tail(w, &c, "/audit.jsonl", e);
+}
+
+/* --- events --- */
+
+struct listening {
+	struct sse sse;
+	int (*on)(void *arg, const struct event *ev, struct err *e);
+	void *arg;
+	uint64_t *delivered;
+	struct err *e;
+	bool failed;
+};
+
+static int hear_event(void *arg, const struct event *ev, struct err *e)
+{
+	struct listening *l = arg;
+	if (ev->kind[0] && l->delivered)
+		++*l->delivered;
+	return l->on(l->arg, ev, e);
+}
+
+static int hear(void *arg, const void *p, size_t n)
+{
+	struct listening *l = arg;
+	if (sse_feed(&l->sse, p, n, hear_event, l, l->e) == 0)
+		return 0;
+	l->failed = true;
+	return -1;
+}
+
+int wire_stream(struct wire *w, int64_t after,
+		int (*on)(void *arg, const struct event *ev, struct err *e),
+		void *arg, uint64_t *delivered, struct err *e)
+{
+	struct err heard = { 0 };
+	struct listening l = { .on = on, .arg = arg, .delivered = delivered,
+			       .e = &heard };
+	char last[48];
+	struct rest_call c = {
+		.method = "GET", .header = { "Accept: text/event-stream" },
+		.take = hear, .take_arg = &l, .answer_max = UINT64_MAX,
+		.stall_ms = STREAM_STALL_MS,
+	};
+	snprintf(last, sizeof last, "Last-Event-ID: %lld", (long long)after);
+	if (after >= 0)
+		c.header[1] = last;
+	int r = call_tail(w, &c, "/stream", e);
+	sse_free(&l.sse);
+	if (l.failed && e)
+		*e = heard;
+	return r;
+}
+
+/* --- items --- */
+
+struct frame {
+	const struct wire_upload *u;
+	uint8_t head[4];
+	uint64_t at, total;
+	struct err err;		/* of reading the blob */
+};
+
+static ssize_t frame_part(struct frame *f, void *to, size_t n,
+			  const uint8_t *part, size_t part_n, uint64_t at)
+{
+	if (n > part_n - at)
+		n = part_n - (size_t)at;
+	memcpy(to, part + at, n);
+	f->at += n;
+	return (ssize_t)n;
+}
+
+static ssize_t frame_read(void *arg, void *to, size_t n)
+{
+	struct frame *f = arg;
+	const struct wire_upload *u = f->u;
+	size_t front = sizeof f->head + u->envelope.n;
+	if (f->at < sizeof f->head)
+		return frame_part(f, to, n, f->head, sizeof f->head, f->at);
+	if (f->at < front)
+		return frame_part(f, to, n, u->envelope.p, u->envelope.n,
+				  f->at - sizeof f->head);
+	if (n > f->total - f->at)
+		n = (size_t)(f->total - f->at);
+	if (file_get_at(u->blob_fd, to, n, f->at - front, &f->err) < 0)
+		return -1;
+	f->at += n;
+	if (u->moved)
+		u->moved(u->moved_arg, f->at);
+	return (ssize_t)n;
+}
+
+static int frame_rewind(void *arg)
+{
+	struct frame *f = arg;
+	f->at = 0;
+	return 0;
+}
+
+int wire_post_frame(struct wire *w, const char *tail, const char *header,
+		    const struct wire_upload *u, struct buf *answer,
+		    struct err *e)
+{
+	uint32_t n = (uint32_t)u->envelope.n;
+	struct frame f = { .u = u,
+			   .head = { (uint8_t)(n >> 24), (uint8_t)(n >> 16),
+				     (uint8_t)(n >> 8), (uint8_t)n } };
+	f.total = sizeof f.head + u->envelope.n + u->blob_n;
+	struct rest_call c = {
+		.method = "POST", .header = { header }, .read = frame_read,
+		.rewind = frame_rewind, .read_arg = &f, .body_n = f.total,
+		.answer = answer, .answer_max = SMALL_MAX,
+	};
+	int r = call_tail(w, &c, tail, e);
+	if (f.err.code && e)
+		*e = f.err;
+	return r;
+}
+
+int wire_post_item(struct wire *w, const struct wire_upload *u,
+		   uint64_t *seq, struct err *e)
+{
+	cleanup_buf struct buf answer = { 0 };
+	if (wire_post_frame(w, "/items", NULL, u, &answer, e) < 0)
+		return -1;
+	cJSON *doc = cJSON_ParseWithLength((const char *)answer.data,
+					   answer.len);
+	double v = -1;
+	const cJSON *at = cJSON_GetObjectItemCaseSensitive(doc, "seq");
+	if (cJSON_IsNumber(at))
+		v = at->valuedouble;
+	cJSON_Delete(doc);
+	/* it is stored all the same: the stream will tell its number */
+	*seq = v >= 0 && v <= (double)JSON_INT_MAX ? (uint64_t)v : 0;
+	return 0;
+}
+
+
+int wire_blob_get(struct wire *w, const char *item_id, uint64_t n,
+		  int (*take)(void *arg, const void *p, size_t n), void *arg,
+		  struct err *e)
+{
+	char tail[64];
+	struct rest_call c = { .method = "GET", .take = take,
+			       .take_arg = arg, .answer_max = n };
+	if (item_tail(tail, item_id, "/blob", e) < 0 ||
+	    call_tail(w, &c, tail, e) < 0)
+		return -1;
+	if (c.received != n)
+		return err_set(e, ERR_PROTO, "the relay's blob is too short");
+	return 0;
+}
+
+struct upload_fd {
+	int fd;
+	uint64_t at, n;
+	struct err err;
+};
+
+static ssize_t fd_read(void *arg, void *to, size_t n)
+{
+	struct upload_fd *f = arg;
+	if (n > f->n - f->at)
+		n = (size_t)(f->n - f->at);
+	if (file_get_at(f->fd, to, n, f->at, &f->err) < 0)
+		return -1;
+	f->at += n;
+	return (ssize_t)n;
+}
+
+static int fd_rewind(void *arg)
+{
+	struct upload_fd *f = arg;
+	f->at = 0;
+	return 0;
+}
+
+int wire_blob_put(struct wire *w, const char *item_id, int fd, uint64_t n,
+		  struct err *e)
+{
+	char tail[64];
+	struct upload_fd f = { .fd = fd, .n = n };
+	struct rest_call c = { .method = "PUT", .read = fd_read,
+			       .rewind = fd_rewind, .read_arg = &f,
+			       .body_n = n };
+	if (item_tail(tail, item_id, "/blob", e) < 0)
+		return -1;
+	int r = call_tail(w, &c, tail, e);
+	if (f.err.code && e)
+		*e = f.err;
+	return r;
+}
+
+int wire_ack(struct wire *w, const char *item_id, struct err *e)
+{
+	char tail[64];
+	if (item_tail(tail, item_id, "/ack", e) < 0)
+		return -1;
+	return post_empty(w, tail, e);
+}
+
+int wire_want(struct wire *w, const char *item_id, struct err *e)
+{
+	char tail[64];
+	if (item_tail(tail, item_id, "/want", e) < 0)
+		return -1;
+	if (post_empty(w, tail, e) == 0)
+		return 0;
+	if (!strcmp(w->word, "present") && e)
+		e->code = ERR_EXISTS;
+	return -1;
+}

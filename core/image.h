@@ -11,7 +11,7 @@
 #include "core/err.h"
 
 #define IMAGE_MAX_SIDE 16384			/* pixels */
-#define IMAGE_MAX_DECODED ((uint64_t)128 << 20)	/* bytes, 4 a pixel at most */
+#define IMAGE_MAX_DECODED ((uint64_t)128 << 20)	/* bytes */
 
 /* `mime` is image/png, image/jpeg or image/webp.  Decodes the whole image
  * within the limits.  ERR_CONTENT, ERR_SIZE when beyond the limits. */

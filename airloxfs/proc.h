@@ -25,7 +25,7 @@ pid_t proc_tgid(pid_t tid);	/* tid itself if it cannot be told */
 /* Whether the process (or thread) has a descriptor open for writing whose
  * inode number is ino. */
 bool proc_holds(pid_t pid, uint64_t ino);
-/* The same for any process of this uid but our own and `except`. */
+/* The same for any process of this uid but our own. */
 bool proc_anyone_holds(uid_t uid, uint64_t ino);
 
 #endif

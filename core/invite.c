@@ -59,7 +59,7 @@ static bool clean(struct bytes url)
 	for (size_t at = 0; at < url.n;) {
 		uint32_t c = clear_next(url, &at);
 		if (c == UINT32_MAX || c < 0x20 || c == 0x7f || is_space(c) ||
-		    c == '?' || c == '#')
+		    c == '?' || c == '#' || c == '@')
 			return false;
 	}
 	return true;
@@ -101,12 +101,10 @@ static int base_check(struct bytes url, struct err *e)
 	if (!tls && !starts(url, "http://"))
 		return refuse(e, "must start with https://");
 	if (!clean(url))
-		return refuse(e, "the address holds a space, a query or a "
-			      "control character");
+		return refuse(e, "the address holds a space, a query, a user "
+			      "name or a control character");
 	struct bytes authority = skip(url, tls ? 8 : 7);
 	authority.n = find(authority, '/');
-	if (find(authority, '@') < authority.n)
-		return refuse(e, "the address holds a user name");
 	struct bytes host = host_of(authority);
 	if (host.n == 0)
 		return refuse(e, "no host");

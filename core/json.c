@@ -12,7 +12,7 @@
 #include "core/json.h"
 
 #define DEPTH_MAX 32
-#define NODES_MAX (1 << 16)	/* far above any valid structure */
+#define NODES_MAX (1 << 18)	/* far above any valid structure */
 #define BLOCK 64
 
 struct block {

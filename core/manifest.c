@@ -4,7 +4,7 @@
 #include "core/json.h"
 #include "core/manifest.h"
 
-#define PACKAGE_MAX 100	/* characters of a normalised name */
+#define PACKAGE_MAX 100	/* characters of a name */
 
 static const char *const modes[] = {
 	[MODE_RELAY] = "relay", [MODE_EXECUTE] = "execute",
@@ -24,6 +24,8 @@ int manifest_package(struct buf *out, struct bytes name)
 	size_t before = out->len;
 	bool run = false;
 
+	if (name.n == 0 || name.n > PACKAGE_MAX)
+		return -1;
 	for (size_t i = 0; i < name.n; i++) {
 		uint8_t c = name.p[i];
 		if (c >= 'A' && c <= 'Z')
@@ -37,11 +39,8 @@ int manifest_package(struct buf *out, struct bytes name)
 			buf_add_byte(out, '-');
 		run = separator;
 	}
-	size_t n = out->len - before;
-	if (buf_failed(out) || n == 0 || n > PACKAGE_MAX ||
-	    out->data[before] == '-' || out->data[out->len - 1] == '-')
-		return -1;
-	return 0;
+	return buf_failed(out) || out->data[before] == '-' ||
+	       out->data[out->len - 1] == '-' ? -1 : 0;
 }
 
 static bool is_normalised(struct bytes name)

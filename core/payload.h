@@ -24,8 +24,8 @@ enum result_status {
 
 struct target {
 	enum target_kind kind;
-	struct bytes labels[LABELS_MAX];
-	size_t label_n;
+	struct bytes *labels;
+	size_t label_n;			/* 1..16 once payload_check said 0 */
 	struct bytes name;		/* TARGET_RUNNER */
 	uint8_t pub[PRIM_PUB];
 };
@@ -47,7 +47,8 @@ struct payload {
 			struct bytes code, filename, runtime;
 			struct item_ref *files;
 			size_t file_n;
-			int64_t memory_mb;	/* 0: null */
+			bool has_memory;	/* false: null */
+			int64_t memory_mb;
 			struct bytes *requirements;
 			size_t requirement_n;
 			struct target target;

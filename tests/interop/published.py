@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# timeout: 240
+"""Goal: the published client works on our relay: command line, SDK and MCP
+server, every role, every kind of item, owner made by either."""
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from client import AIRLOX, Cli, Mcp, Sdk, agree, now_ms, lib  # noqa: E402
+
+
+def create_by_cli(relay):
+    done = lib.run_cli(AIRLOX, "owner", "session", "create", "--relay",
+                       relay.url, "--json", "--as", "olga", "--execute",
+                       "--runtime", "python3.11")
+    made = json.loads(done.stdout)
+    lib.same(sorted(made["invites"]),
+             ["observer", "owner", "runner", "sender"], "links of a create")
+    return made["invites"]
+
+
+def create_by_sdk(relay):
+    return Sdk("owner-sdk", relay=relay.url, ttl="2h").invites
+
+
+def exchange(invites, tag, samples, where):
+    """Each sender, each kind, seen by each reader."""
+    watch = Sdk(tag + "-watch", invites["observer"])
+    owner = Sdk(tag + "-owner", invites["owner"])
+    senders = [owner, Sdk(tag + "-sdk", invites["sender"]),
+               Cli(tag + "-cli", invites["sender"])]
+    sent = {}
+    before = now_ms()
+    for peer in senders:
+        text = f"from {peer.name}: ünï\n  two lines"
+        sent[peer.send_text(text)["id"]] = (peer, None, text)
+        for name in samples:
+            ref = peer.send_file(f"{where}/{name}")
+            sent[ref["id"]] = (peer, name, None)
+    # The owner answers the first text: references.
+    first = watch.items()[next(iter(sent))]["ref"]
+    answer = owner.send_text("an answer", refs=[first])
+    truth = watch.items()
+    lib.same(set(truth), set(sent) | {answer["id"]}, f"{tag}: all arrived")
+    lib.same(truth[answer["id"]]["refs"], [first["id"]], "a reference")
+    for item_id, (peer, name, text) in sent.items():
+        seen = truth[item_id]
+        lib.same((seen["author"], seen["role"], seen["status"]),
+                 (peer.name, "owner" if peer is owner else "sender", "ok"),
+                 "author, role, status")
+        lib.ok(before - 1000 <= seen["created_ms"] <= now_ms() + 1000,
+               "the time is now")
+        if text is not None:
+            lib.same(seen["text"], text, "the text")
+        else:
+            lib.same(seen["name"], name, "the name")
+            if seen["subkind"] != "image":
+                lib.same(seen["body"], samples[name], f"{name}: its bytes")
+    readers = [Cli(tag + "-r-cli", invites["observer"]),
+               Cli(tag + "-r2", invites["sender"]),
+               Sdk(tag + "-r-sdk", invites["sender"])]
+    for peer in readers:
+        items = peer.items()
+        lib.same(set(items), set(truth), f"{peer.name}: has them all")
+        for item_id, seen in items.items():
+            agree(seen, truth[item_id], f"{peer.name}")
+    watched = readers[0].items("watch", "--timeout", "2s")
+    lib.same(set(watched), set(truth), "watch shows them all")
+    return truth
+
+
+def mcp(invites, tag, truth, where):
+    peer = Mcp(tag + "-mcp", invites["sender"], where)
+    lib.same(peer.joined["role"], "sender", "mcp joined")
+    tools = {t["name"] for t in peer.ask("tools/list")["tools"]}
+    lib.ok({"join_session", "list_items", "send_text", "send_file",
+            "save_file"} <= tools, "mcp tools")
+    items = peer.items()
+    lib.same(set(items), set(truth), "mcp lists them all")
+    peer.call("send_text", text="from mcp")
+    peer.call("send_file", path=where + "/notes.md")
+    after = Sdk(tag + "-after", invites["observer"]).items()
+    new = [i for k, i in after.items() if k not in truth]
+    lib.same([(i["author"], i.get("text"), i.get("name")) for i in new],
+             [(tag + "-mcp", "from mcp", None),
+              (tag + "-mcp", None, "notes.md")], "what mcp sent")
+    peer.end()
+
+
+def manage(invites, tag):
+    owner = Cli(tag + "-admin", invites["owner"])
+    info = json.loads(owner.session("info", "--json").stdout)
+    lib.same(info["your_role"], "owner", "info: role")
+    lib.ok(any(p["display_name"] == tag + "-mcp" and p["role"] == "sender"
+               for p in info["participants"]), "info: participants")
+    shown = json.loads(owner.session("invites", "--json").stdout)["invites"]
+    lib.same(shown, {k: v for k, v in invites.items() if k in shown},
+             "invites are the same again")
+    trail = lib.json_lines(owner.session("audit").stdout)
+    lib.ok(len(trail) > 20, f"audit has {len(trail)} lines")
+    words = json.dumps(trail)
+    for word in ("joined", "posted", "acked"):
+        lib.ok(word in words, f"audit knows {word}")
+    seer = Cli(tag + "-seer", invites["observer"])
+    lib.ok(seer.session("audit").stdout, "an observer may see the audit")
+    seer.run("send", "text", "--as", seer.name, "no", status=None)
+    said = seer.run("send", "text", "no", status=1).stderr
+    lib.ok(said, "an observer may not send")
+    sender = Cli(tag + "-cli", invites["sender"])
+    lib.ok(sender.session("audit", status=1).stderr, "nor a sender audit")
+    lib.ok(sender.session("close", status=1).stderr, "nor close")
+
+
+def end(invites, tag):
+    owner = Cli(tag + "-admin", invites["owner"])
+    seer = Cli(tag + "-seer", invites["observer"])
+    late = Cli(tag + "-late", invites["observer"])
+    stream = Sdk(tag + "-stream", invites["sender"])
+    owner.session("revoke", "observer")
+    lib.ok(late.run("items", status=1).stderr, "revoked: admits no one")
+    lib.ok(seer.session("audit", status=1).stderr, "revoked: cut off")
+    owner.session("close")
+    try:
+        stream.send_text("too late")
+        raise lib.Failed("a closed session took an item")
+    except Exception as e:  # whatever class the SDK chose
+        lib.ok("Failed" not in type(e).__name__, f"closed: {e}")
+    lib.ok(Cli("new", invites["sender"]).run("items", status=1).stderr,
+           "closed: gone")
+
+
+def main():
+    relay = lib.Relay()
+    where = lib.T + "/samples"
+    samples = lib.make_samples(where)
+    for create in (create_by_cli, create_by_sdk):
+        tag = create.__name__[-3:]
+        invites = create(relay)
+        truth = exchange(invites, tag, samples, where)
+        mcp(invites, tag, truth, where)
+        manage(invites, tag)
+        end(invites, tag)
+    lib.same(relay.stop(), 0, "the relay ends with 0")
+
+
+lib.run_main(main)

@@ -7,6 +7,7 @@ environment that has airlox 0.1.0, build/venv, made at first use.
 import fcntl
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -47,6 +48,11 @@ AIRLOX = VENV + "/bin/airlox"
 ROLES = ("owner", "sender", "observer")
 
 
+def role_of(invite):
+    letter = re.search(r"[#&]r=(\w+)", invite)[1]
+    return {"send": "sender", "view": "observer"}.get(letter, letter)
+
+
 class Seen(dict):
     """An item as one peer sees it, in one shape for all: id seq kind text
     name body author role created_ms refs; a key that this peer does not
@@ -66,6 +72,7 @@ class Sdk:
             self.session = Session.create(relay, display_name=name,
                                           cache_dir=where, **create)
             self.invites = self.session.invites
+        self.role = role_of(invite) if invite else "owner"
 
     def send_text(self, text, refs=()):
         return self.session.send_text(text, refs=list(refs))
@@ -96,6 +103,7 @@ class Cli:
         self.name, self.invite, self.program = name, invite, program
         self.what = "cli" if program == AIRLOX else "our cli"
         self.saved = 0
+        self.role = role_of(invite)
 
     def run(self, *words, **kw):
         return lib.run_cli(self.program, self.name, *words,
@@ -219,3 +227,49 @@ def agree(seen, truth, who):
 
 def now_ms():
     return int(time.time() * 1000)
+
+
+def exchange(invites, tag, samples, where, senders, readers):
+    """Each sender sends one of each kind, and each reader sees all of it.
+    The truth is what the SDK shows an observer; that is held against what
+    was sent.  Published clients re-encode some images: there the bytes are
+    only the same for all readers.  Gives the truth."""
+    watch = Sdk(tag + "-watch", invites["observer"])
+    owner = Sdk(tag + "-answer", invites["owner"])
+    sent = {}
+    before = now_ms()
+    for peer in senders:
+        text = f"from {peer.name}: ünï\n  two lines"
+        sent[peer.send_text(text)["id"]] = (peer, None, text)
+        for name in samples:
+            ref = peer.send_file(f"{where}/{name}")
+            sent[ref["id"]] = (peer, name, None)
+    first = watch.items()[next(iter(sent))]["ref"]
+    answer = owner.send_text("an answer", refs=[first])
+    truth = watch.items()
+    lib.same(set(truth), set(sent) | {answer["id"]}, f"{tag}: all arrived")
+    lib.same(truth[answer["id"]]["refs"], [first["id"]], "a reference")
+    for item_id, (peer, name, text) in sent.items():
+        check_truth(truth[item_id], peer, name, text, samples, before)
+    for peer in readers:
+        items = peer.items()
+        lib.same(set(items), set(truth), f"{peer.name}: has them all")
+        for item_id, seen in items.items():
+            agree(seen, truth[item_id], peer.name)
+        if isinstance(peer, Cli):
+            watched = peer.items("watch", "--timeout", "2s")
+            lib.same(set(watched), set(truth), f"{peer.name}: watch too")
+    return truth
+
+
+def check_truth(seen, peer, name, text, samples, before):
+    lib.same((seen["author"], seen["role"], seen["status"]),
+             (peer.name, peer.role, "ok"), "author, role, status")
+    lib.ok(before - 1000 <= seen["created_ms"] <= now_ms() + 1000,
+           "the time is now")
+    if text is not None:
+        lib.same(seen["text"], text, "the text")
+        return
+    lib.same(seen["name"], name, "the name")
+    if seen["subkind"] != "image":
+        lib.same(seen["body"], samples[name], f"{name}: its bytes")

@@ -8,7 +8,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from client import AIRLOX, Cli, Mcp, Sdk, agree, now_ms, lib  # noqa: E402
+from client import AIRLOX, Cli, Mcp, Sdk, exchange, lib  # noqa: E402
 
 
 def create_by_cli(relay):
@@ -23,52 +23,6 @@ def create_by_cli(relay):
 
 def create_by_sdk(relay):
     return Sdk("owner-sdk", relay=relay.url, ttl="2h").invites
-
-
-def exchange(invites, tag, samples, where):
-    """Each sender, each kind, seen by each reader."""
-    watch = Sdk(tag + "-watch", invites["observer"])
-    owner = Sdk(tag + "-owner", invites["owner"])
-    senders = [owner, Sdk(tag + "-sdk", invites["sender"]),
-               Cli(tag + "-cli", invites["sender"])]
-    sent = {}
-    before = now_ms()
-    for peer in senders:
-        text = f"from {peer.name}: ünï\n  two lines"
-        sent[peer.send_text(text)["id"]] = (peer, None, text)
-        for name in samples:
-            ref = peer.send_file(f"{where}/{name}")
-            sent[ref["id"]] = (peer, name, None)
-    # The owner answers the first text: references.
-    first = watch.items()[next(iter(sent))]["ref"]
-    answer = owner.send_text("an answer", refs=[first])
-    truth = watch.items()
-    lib.same(set(truth), set(sent) | {answer["id"]}, f"{tag}: all arrived")
-    lib.same(truth[answer["id"]]["refs"], [first["id"]], "a reference")
-    for item_id, (peer, name, text) in sent.items():
-        seen = truth[item_id]
-        lib.same((seen["author"], seen["role"], seen["status"]),
-                 (peer.name, "owner" if peer is owner else "sender", "ok"),
-                 "author, role, status")
-        lib.ok(before - 1000 <= seen["created_ms"] <= now_ms() + 1000,
-               "the time is now")
-        if text is not None:
-            lib.same(seen["text"], text, "the text")
-        else:
-            lib.same(seen["name"], name, "the name")
-            if seen["subkind"] != "image":
-                lib.same(seen["body"], samples[name], f"{name}: its bytes")
-    readers = [Cli(tag + "-r-cli", invites["observer"]),
-               Cli(tag + "-r2", invites["sender"]),
-               Sdk(tag + "-r-sdk", invites["sender"])]
-    for peer in readers:
-        items = peer.items()
-        lib.same(set(items), set(truth), f"{peer.name}: has them all")
-        for item_id, seen in items.items():
-            agree(seen, truth[item_id], f"{peer.name}")
-    watched = readers[0].items("watch", "--timeout", "2s")
-    lib.same(set(watched), set(truth), "watch shows them all")
-    return truth
 
 
 def mcp(invites, tag, truth, where):
@@ -138,7 +92,14 @@ def main():
     for create in (create_by_cli, create_by_sdk):
         tag = create.__name__[-3:]
         invites = create(relay)
-        truth = exchange(invites, tag, samples, where)
+        owner = Sdk(tag + "-owner", invites["owner"])
+        truth = exchange(
+            invites, tag, samples, where,
+            senders=[owner, Sdk(tag + "-sdk", invites["sender"]),
+                     Cli(tag + "-cli", invites["sender"])],
+            readers=[Cli(tag + "-r-cli", invites["observer"]),
+                     Cli(tag + "-r2", invites["sender"]),
+                     Sdk(tag + "-r-sdk", invites["sender"])])
         mcp(invites, tag, truth, where)
         manage(invites, tag)
         end(invites, tag)

@@ -47,18 +47,11 @@ static size_t find(struct bytes s, uint8_t c)
 
 /* --- the base --- */
 
-static bool is_space(uint32_t c)
-{
-	return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xa0 ||
-	       c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 ||
-	       c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
-}
-
 static bool clean(struct bytes url)
 {
 	for (size_t at = 0; at < url.n;) {
 		uint32_t c = clear_next(url, &at);
-		if (c == UINT32_MAX || c < 0x20 || c == 0x7f || is_space(c) ||
+		if (c == UINT32_MAX || c < 0x20 || c == 0x7f || clear_white(c) ||
 		    c == '?' || c == '#' || c == '@')
 			return false;
 	}

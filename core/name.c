@@ -36,16 +36,24 @@ static int check_char(uint32_t c, struct err *e)
 	return 0;
 }
 
+/* The part before the first dot, without white space of any kind at its end. */
+static size_t stem_length(struct bytes name)
+{
+	size_t n = 0;
+
+	for (size_t at = 0; at < name.n && name.p[at] != '.';)
+		if (!clear_white(clear_next(name, &at)))
+			n = at;
+	return n;
+}
+
 /* Windows reads con.md, "NUL .txt" and Com1 as devices. */
 static bool is_device(struct bytes name)
 {
 	static const char *const words[] = { "con", "prn", "aux", "nul" };
-	const uint8_t *dot = memchr(name.p, '.', name.n);
-	size_t n = dot ? (size_t)(dot - name.p) : name.n;
+	size_t n = stem_length(name);
 	const char *s = (const char *)name.p;
 
-	while (n && s[n - 1] == ' ')
-		n--;
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (n == 3 && strncasecmp(s, words[i], 3) == 0)
 			return true;

@@ -112,6 +112,17 @@ size_t clear_count(struct bytes s)
 	return n;
 }
 
+size_t clear_cut(struct bytes s, size_t max)
+{
+	size_t at = 0, end = 0;
+
+	while (at < s.n && at <= max) {
+		end = at;
+		clear_next(s, &at);
+	}
+	return at <= max ? at : end;
+}
+
 bool clear_white(uint32_t c) { return IN(white, c); }
 
 bool clear_hidden(uint32_t c)

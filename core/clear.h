@@ -20,6 +20,10 @@ size_t clear_count(struct bytes s);
  * byte further, where the bytes are no UTF-8.  *at must be < s.n. */
 uint32_t clear_next(struct bytes s, size_t *at);
 
+/* The length of the longest start of s that is at most max bytes and cuts no
+ * character in two. */
+size_t clear_cut(struct bytes s, size_t max);
+
 /* Adds the scalar value as UTF-8. */
 void clear_put(struct buf *out, uint32_t c);
 

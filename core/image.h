@@ -11,17 +11,19 @@
 #include "core/err.h"
 
 #define IMAGE_MAX_SIDE 16384			/* pixels */
-#define IMAGE_MAX_DECODED ((uint64_t)128 << 20)	/* bytes */
+#define IMAGE_MAX_DECODED ((uint64_t)128 << 20)	/* at 4 bytes a pixel */
 
 /* `mime` is image/png, image/jpeg or image/webp.  Decodes the whole image
- * within the limits.  ERR_CONTENT, ERR_SIZE when beyond the limits. */
+ * within the limits, row by row where the format lets: at most some 300 MiB
+ * beside the file (a progressive JPEG of four colours).  ERR_CONTENT, ERR_SIZE
+ * when beyond the limits. */
 int image_check(struct bytes file, const char *mime, struct err *e);
 
 /* The file without its metadata (EXIF, GPS, XMP, comments, text, times,
  * thumbnails, trailing data); what the pixels and their colours need stays,
  * byte for byte.  An EXIF orientation other than 1 stays as the only entry of
  * a fresh EXIF block.  ERR_CONTENT when the container is broken; image_check
- * says whether the pixels are. */
+ * says whether the pixels are.  Needs as much memory as the file. */
 int image_clean(struct bytes file, const char *mime, struct buf *out,
 		struct err *e);
 

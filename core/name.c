@@ -126,20 +126,9 @@ static bool is_safe(uint32_t c)
 {
 	if (c < 0x80)
 		return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-		       (c >= '0' && c <= '9') || (c && strchr("._-,=@%~", (int)c));
+		       (c >= '0' && c <= '9') ||
+		       (c && strchr("._-,=@%~", (int)c));
 	return c != UINT32_MAX && !clear_hidden(c) && !clear_white(c);
-}
-
-/* The longest start of s of at most max bytes that ends at a character. */
-static size_t cut(struct bytes s, size_t max)
-{
-	size_t at = 0, end = 0;
-
-	while (at < s.n && at <= max) {
-		end = at;
-		clear_next(s, &at);
-	}
-	return at <= max ? at : end;
 }
 
 void name_reduce(struct buf *out, struct bytes s, size_t max_bytes)
@@ -166,7 +155,7 @@ void name_reduce(struct buf *out, struct bytes s, size_t max_bytes)
 		size_t ext = name_ext(name);
 		if (name.n - ext > KEPT_EXT_BYTES)
 			ext = name.n;
-		size_t stem = cut((struct bytes){ name.p, ext },
+		size_t stem = clear_cut((struct bytes){ name.p, ext },
 				  max_bytes - (name.n - ext));
 		buf_add(out, name.p, stem);
 		buf_add(out, name.p + ext, name.n - ext);

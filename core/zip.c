@@ -14,6 +14,7 @@
 #define MAX_DIRECTORY_BYTES ((uint64_t)32 << 20)
 #define EXTRA_ZIP64 0x0001
 #define EXTRA_UNICODE_PATH 0x7075
+#define BLAMED_BYTES 100	/* of a name in a sentence */
 #define MODE_TYPE 0170000u
 #define MODE_FILE 0100000u
 #define MODE_DIR 0040000u
@@ -198,7 +199,8 @@ static int check_size(const struct zip_entry *entry, struct err *e)
 	if (entry->size > ZIP_MAX_ENTRY_BYTES)
 		return err_set(e, ERR_INVALID, "it is over 512 MiB");
 	if (entry->is_dir && entry->size)
-		return err_set(e, ERR_INVALID, "it is a directory with content");
+		return err_set(e, ERR_INVALID,
+			       "it is a directory with content");
 	if (entry->size > ZIP_RATIO_FLOOR &&
 	    entry->size > entry->compressed_size * ZIP_MAX_RATIO)
 		return err_set(e, ERR_INVALID,
@@ -249,8 +251,9 @@ static int blame(const struct record *r, struct err *e)
 	cleanup_buf struct buf name = { 0 };
 
 	clear_escape(&name, r->raw);
-	const char *s = buf_cstr(&name);
-	return err_prefix(e, "entry '%.100s'", s ? s : "");
+	int n = (int)clear_cut(buf_bytes(&name), BLAMED_BYTES);
+	return err_prefix(e, "entry '%.*s'", n,
+			  n ? (const char *)name.data : "");
 }
 
 static int read_entry(const struct zip_source *src,

@@ -69,7 +69,8 @@ static void check_utf8(void)
 		{ "\xff", false }, { "\xe2" "a\x82", false },
 	};
 	for (size_t i = 0; i < sizeof s / sizeof *s; i++)
-		is_int(clear_utf8(bytes_str(s[i].s)), s[i].good, "utf-8 %zu", i);
+		is_int(clear_utf8(bytes_str(s[i].s)), s[i].good,
+		       "utf-8 %zu", i);
 }
 
 static void is_escaped(const char *from, const char *want)

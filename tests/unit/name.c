@@ -14,9 +14,10 @@ static const char *const good[] = {
 
 static const char *const bad[] = {
 	"", ".", "..", ".a", "a.", "a ", "a/b", "a\\b", "a:b", "a\nb", "a\x7f",
-	"a\xc2\x85", "con", "CON.md", "con .md", "nul.tar.gz", "Com0", "lpt9.x",
-	"aux.", "prn", "x\u200by", "x\u202ey", "x\u00ady", "x\u061cy", "\ufeffx",
-	"x\u2066", "x\ufffb", "x\U000e0041", "x\u180e", "a\xff", "\xed\xa0\x80",
+	"a\xc2\x85", "con", "CON.md", "con .md", "nul.tar.gz", "Com0",
+	"lpt9.x",
+	"aux.", "prn", "x\u200by", "x\u202ey", "x\u00ady", "x\u061cy",
+	"\ufeffx", "x\u2066", "x\ufffb", "x\U000e0041", "x\u180e", "a\xff", "\xed\xa0\x80",
 };
 
 static void check_names(void)

@@ -14,6 +14,7 @@ struct participant {
 	char *shown_runner;	/* the same of a runner's name, else NULL */
 	uint64_t seq;		/* of the event that named it first */
 	bool left, revoked;
+	struct buf key[4];		/* private: folded names */
 };
 
 struct people {
@@ -30,8 +31,8 @@ struct participant *people_add(struct people *p, struct bytes signed_join,
 			       struct err *e);
 struct participant *people_find(const struct people *p,
 				const uint8_t pub[PRIM_PUB]);
-/* By shown name, else by base64url key, else by unique display or runner
- * name; NULL and ERR_NOT_FOUND or ERR_CONFLICT (more than one). */
+/* By base64url key, else by shown name or shown runner name; NULL and
+ * ERR_NOT_FOUND, or ERR_CONFLICT (more than one). */
 struct participant *people_named(const struct people *p, struct bytes name,
 				 struct err *e);
 void people_free(struct people *p);

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Another program writes here too, and its user may not be careful: names are
+ * checked, symlinks refused, files read with a cap. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cjson/cJSON.h>
+
+#include "core/enc.h"
+#include "core/host/cache.h"
+#include "core/json.h"
+
+#define IDENTITY_MAX (16 * 1024)
+
+char *cache_root(const char *root, struct err *e)
+{
+	if (!root)
+		return file_home("XDG_CACHE_HOME", ".cache", "airlox", e);
+	char *copy = strdup(root);
+	if (!copy)
+		err_set(e, ERR_MEMORY, "out of memory");
+	return copy;
+}
+
+static int open_root(const char *path, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, "cannot open %s", path);
+	return fd;
+}
+
+struct cache *cache_open(const char *root, const char *session_id,
+			 struct err *e)
+{
+	cleanup_free char *base = cache_root(root, e);
+	struct cache *c = calloc(1, sizeof *c);
+	cleanup_fd int top = -1;
+
+	if (!base || !c) {
+		free(c);
+		return NULL;
+	}
+	c->dir = c->blobs = -1;
+	if (asprintf(&c->path, "%s/%s", base, session_id) < 0)
+		c->path = NULL;
+	if (!c->path)
+		err_set(e, ERR_MEMORY, "out of memory");
+	else if (file_mkdirs(base, e) == 0 &&
+		 (top = open_root(base, e)) >= 0 &&
+		 (c->dir = file_make_dir(top, session_id, e)) >= 0 &&
+		 (c->blobs = file_make_dir(c->dir, "blobs", e)) >= 0) {
+		if (fchmod(c->dir, 0700) == 0)
+			return c;
+		err_sys(e, "cannot make %s private", c->path);
+	}
+	cache_free(c);
+	return NULL;
+}
+
+void cache_free(struct cache *c)
+{
+	if (!c)
+		return;
+	if (c->dir >= 0)
+		close(c->dir);
+	if (c->blobs >= 0)
+		close(c->blobs);
+	free(c->path);
+	free(c);
+}
+
+int cache_load_manifest(struct cache *c, struct buf *out, struct err *e)
+{
+	return file_read(c->dir, "manifest.json", MANIFEST_MAX, out, e);
+}
+
+int cache_save_manifest(struct cache *c, struct bytes signed_manifest,
+			struct err *e)
+{
+	return file_write(c->dir, "manifest.json", signed_manifest, 0644, e);
+}
+
+/* --- identity --- */
+
+static void identity_name(char name[32], enum role role)
+{
+	snprintf(name, 32, "identity-%s.json", role_word(role));
+}
+
+static const char *member(const cJSON *doc, const char *name)
+{
+	const char *s = cJSON_GetStringValue(
+		cJSON_GetObjectItemCaseSensitive(doc, name));
+	return s ? s : "";
+}
+
+static int identity_read(struct identity *id, const cJSON *doc)
+{
+	const char *seed = member(doc, "participant_seed");
+	const char *token = member(doc, "token");
+	const char *role = member(doc, "role"), *base = member(doc, "base_url");
+	enum role named = id->role;
+
+	if (enc_hex_decode(id->seed, PRIM_SEED, bytes_str(seed)) < 0 ||
+	    !*token || strlen(token) > REST_TOKEN_MAX ||
+	    (*role && role_parse(&named, bytes_str(role)) < 0) ||
+	    named != id->role)
+		return -1;
+	strcpy(id->token, token);
+	id->base_url = *base ? strdup(base) : NULL;
+	return *base && !id->base_url ? -1 : 0;
+}
+
+static void wipe_strings(cJSON *doc)
+{
+	for (cJSON *v = doc ? doc->child : NULL; v; v = v->next)
+		if (v->valuestring)
+			prim_wipe(v->valuestring, strlen(v->valuestring));
+}
+
+int cache_load_identity(struct cache *c, enum role role, struct identity *id,
+			struct err *e)
+{
+	cleanup_buf struct buf text = { 0 };
+	char name[32];
+
+	*id = (struct identity){ .role = role };
+	identity_name(name, role);
+	int r = file_read(c->dir, name, IDENTITY_MAX, &text, e);
+	if (r)
+		return r;
+	cJSON *doc = cJSON_ParseWithLength((const char *)text.data, text.len);
+	r = identity_read(id, doc);
+	wipe_strings(doc);
+	cJSON_Delete(doc);
+	if (r < 0) {
+		identity_free(id);
+		return err_set(e, ERR_INVALID, "%s/%s is damaged; remove it to "
+			       "join as a new participant", c->path, name);
+	}
+	return 0;
+}
+
+int cache_save_identity(struct cache *c, const struct identity *id,
+			struct err *e)
+{
+	cleanup_buf struct buf out = { 0 };
+	char name[32], seed[2 * PRIM_SEED + 1];
+
+	enc_hex(seed, id->seed, PRIM_SEED);
+	buf_addf(&out, "{\"participant_seed\":\"%s\",\"token\":", seed);
+	json_put_string(&out, bytes_str(id->token));
+	buf_addf(&out, ",\"role\":\"%s\"", role_word(id->role));
+	if (id->base_url) {
+		buf_add_str(&out, ",\"base_url\":");
+		json_put_string(&out, bytes_str(id->base_url));
+	}
+	buf_add_byte(&out, '}');
+	prim_wipe(seed, sizeof seed);
+	if (buf_failed(&out))
+		return err_set(e, ERR_MEMORY, "out of memory");
+	identity_name(name, id->role);
+	return file_write(c->dir, name, buf_bytes(&out), 0600, e);
+}
+
+void identity_free(struct identity *id)
+{
+	free(id->base_url);
+	prim_wipe(id, sizeof *id);
+}
+
+/* --- blobs --- */
+
+int cache_open_blob(struct cache *c, const char *item_id, struct err *e)
+{
+	struct stat st;
+	if (!item_is_id(bytes_str(item_id)))
+		return err_set(e, ERR_INVALID, "that is no item id");
+	int fd = openat(c->blobs, item_id, O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+			O_NONBLOCK);
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	if (fd < 0 && errno != ENOENT)
+		return err_sys(e, "cannot open the blob of item %s", item_id);
+	if (fd >= 0)
+		close(fd);
+	return err_set(e, ERR_NOT_FOUND, "item %s is not in the cache",
+		       item_id);
+}
+
+int cache_stage(struct cache *c, struct cache_stage *s, struct err *e)
+{
+	s->fd = file_tmp(c->blobs, s->tmp, e);
+	return s->fd < 0 ? -1 : 0;
+}
+
+int cache_keep(struct cache *c, struct cache_stage *s, const char *item_id,
+	       struct err *e)
+{
+	if (!item_is_id(bytes_str(item_id)))
+		return err_set(e, ERR_INVALID, "that is no item id");
+	if (fdatasync(s->fd) < 0 ||
+	    renameat(c->blobs, s->tmp, c->blobs, item_id) < 0)
+		return err_sys(e, "cannot keep item %s", item_id);
+	return 0;
+}
+
+void cache_drop(struct cache *c, struct cache_stage *s)
+{
+	unlinkat(c->blobs, s->tmp, 0);
+}
+
+void cache_remove_blob(struct cache *c, const char *item_id)
+{
+	if (item_is_id(bytes_str(item_id)))
+		unlinkat(c->blobs, item_id, 0);
+}
+
+/* --- the end --- */
+
+int cache_remove(const char *root, const char *session_id, struct err *e)
+{
+	cleanup_free char *base = cache_root(root, e);
+	if (!base)
+		return -1;
+	cleanup_fd int top = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (top < 0)
+		return errno == ENOENT ? 0 : err_sys(e, "cannot open %s", base);
+	if (!key_is_session_id(bytes_str(session_id)))
+		return err_set(e, ERR_INVALID, "that is no session id");
+	return file_remove_tree(top, session_id, e);
+}
+
+static bool is_over(int top, const char *name, int64_t now_ms)
+{
+	cleanup_buf struct buf text = { 0 };
+	struct manifest m;
+	cleanup_fd int dir = file_open_dir(top, name, NULL);
+	if (dir < 0 || file_read(dir, "manifest.json", MANIFEST_MAX, &text,
+				 NULL) != 0 ||
+	    manifest_parse(&m, buf_bytes(&text), NULL) < 0)
+		return false;
+	bool over = !strcmp(m.session_id, name) &&
+		    m.expires_at_ms != MANIFEST_FOREVER &&
+		    m.expires_at_ms <= now_ms;
+	manifest_free(&m);
+	return over;
+}
+
+void cache_sweep(const char *root, int64_t now_ms)
+{
+	cleanup_free char *base = cache_root(root, NULL);
+	DIR *d = base ? opendir(base) : NULL;
+	if (!d)
+		return;
+	for (struct dirent *de; (de = readdir(d));)
+		if (key_is_session_id(bytes_str(de->d_name)) &&
+		    is_over(dirfd(d), de->d_name, now_ms))
+			file_remove_tree(dirfd(d), de->d_name, NULL);
+	closedir(d);
+}

@@ -66,6 +66,19 @@ void draft_free(struct draft *d);
 int draft_seal(const struct draft *d, const struct peer *p, int fd,
 	       struct sealed *out, struct err *e);
 
+/* Seals into the cache (as the published client keeps what it sent), and posts
+ * until the item is there or give_up_ms have passed.  *seq may be 0, see
+ * peer_post.  out->blob_fd is closed by sealed_free. */
+struct draft_post {
+	struct wire *wire;
+	int64_t give_up_ms;
+	void (*moved)(void *arg, uint64_t done);	/* may be NULL */
+	void *moved_arg;
+};
+int draft_send(const struct draft *d, struct peer *p,
+	       const struct draft_post *how, struct sealed *out,
+	       uint64_t *seq, struct err *e);
+
 /* A source over a regular file's descriptor; arg is the int it points to. */
 int draft_source_fd(struct zip_source *src, const int *fd, struct err *e);
 

@@ -16,6 +16,8 @@
 #include "core/host/wire.h"
 #include "core/invite.h"
 
+struct ids;
+
 enum peer_state {
 	PEER_ONLINE,	/* the relay answered when it was last asked */
 	PEER_OFFLINE,	/* it did not; the cached identity stands */
@@ -45,10 +47,11 @@ struct peer {
 	struct clock clock;
 	bool joined_now;		/* identity was made by this opening */
 
-	enum peer_state state;
+	_Atomic enum peer_state state;	/* read by any thread */
 	struct err why;			/* offline or closed: because */
 	struct people people;
 	int64_t seq;			/* newest event applied, -1 at first */
+	struct ids *ids;		/* private: items seen */
 };
 
 /* Loads or fetches the manifest and verifies it (the role key must match; one
@@ -120,14 +123,19 @@ int peer_apply(struct peer *p, const struct event *ev, struct news *n,
 	       struct err *e);
 void news_free(struct news *n);
 
-/* Tells the peer what a failed call means for the session: 401, 404 of the
- * session and 410 close it, ERR_NET makes it offline.  True if now closed. */
+/* For a journal: an item that was applied in an earlier life.  False if it
+ * was known.  (An id that comes twice is rejected.) */
+bool peer_seen(struct peer *p, const char *item_id);
+
+/* Tells the peer what a failed call means for the session: 401, 404 and 410
+ * of the session (not of a blob) close it, ERR_NET makes it offline.  True if
+ * now closed. */
 bool peer_heard(struct peer *p, const struct err *e);
 
 /* The blob, from the cache or else from the relay into it; returned is its
  * descriptor (read-only).  Length and signature are verified while it streams
- * in, and it is durable on return: it may be acknowledged.  ERR_NOT_FOUND or
- * ERR_GONE: evicted; ERR_INVALID, ERR_SIGNATURE: reject the item.  A cached
+ * in, and it is durable on return: it may be acknowledged.  ERR_NOT_FOUND:
+ * evicted (404 or 410); ERR_INVALID, ERR_SIGNATURE: reject the item.  A cached
  * blob that is damaged is removed and fetched again.  `moved` may be NULL. */
 int peer_fetch(struct peer *p, struct wire *w, struct incoming *in,
 	       void (*moved)(void *arg, uint64_t done), void *arg,
@@ -138,11 +146,12 @@ int peer_ack(struct wire *w, const char *item_id, struct err *e);
 /* --- what goes out --- */
 
 /* An item that is ready: id, bytes and signature are fixed.  The blob is the
- * whole of blob_fd, which belongs to whoever gave it to draft_seal. */
+ * whole of blob_fd, which sealed_free closes where owns_fd is set. */
 struct sealed {
 	char id[ITEM_ID + 1];
 	struct buf envelope;
 	int blob_fd;
+	bool owns_fd;
 	uint64_t blob_n;
 	struct item_ref ref;
 	enum item_kind kind;
@@ -159,11 +168,4 @@ bool peer_may_retry(const struct err *e);
 /* How long to wait before attempt `n` (0 the first retry): 0-250 ms, doubling
  * to 30 s, with jitter; never below what the relay asked. */
 int64_t peer_delay_ms(unsigned n, int64_t retry_after_ms);
-/* Posts until it is there or `give_up_ms` have passed; puts a copy of the
- * blob into the cache, as the published client does. */
-int peer_send(struct peer *p, struct wire *w, const struct sealed *s,
-	      int64_t give_up_ms, uint64_t *seq,
-	      void (*moved)(void *arg, uint64_t done), void *arg,
-	      struct err *e);
-
 #endif

@@ -17,7 +17,8 @@ static const char *const bad[] = {
 	"a\xc2\x85", "con", "CON.md", "con .md", "nul.tar.gz", "Com0",
 	"lpt9.x",
 	"aux.", "prn", "x\u200by", "x\u202ey", "x\u00ady", "x\u061cy",
-	"\ufeffx", "x\u2066", "x\ufffb", "x\U000e0041", "x\u180e", "a\xff", "\xed\xa0\x80",
+	"\ufeffx", "x\u2066",
+	"x\ufffb", "x\U000e0041", "x\u180e", "a\xff", "\xed\xa0\x80",
 };
 
 static void check_names(void)

@@ -130,35 +130,75 @@ int aead_range(const uint8_t key[AEAD_KEY], const uint8_t nonce[AEAD_NONCE],
 	return r;
 }
 
-static int xts(bool seal, const uint8_t key[AEAD_XTS_KEY], uint64_t sector,
-	       uint8_t *out, const uint8_t *in)
-{
-	uint8_t tweak[16] = { 0 };
-	int n, r = -1;
+struct aead_xts {
+	EVP_CIPHER_CTX *seal, *open;
+};
 
-	for (int i = 0; i < 8; i++)
-		tweak[i] = (uint8_t)(sector >> (8 * i));
+static EVP_CIPHER_CTX *xts_ctx(bool seal, const uint8_t key[AEAD_XTS_KEY])
+{
 	EVP_CIPHER_CTX *ctx = EVP_CIPHER_CTX_new();
-	if (ctx &&
-	    EVP_CipherInit_ex(ctx, EVP_aes_256_xts(), NULL, key, tweak,
-			      seal) == 1 &&
-	    EVP_CipherUpdate(ctx, out, &n, in, AEAD_SECTOR) == 1 &&
-	    n == AEAD_SECTOR)
-		r = 0;
-	EVP_CIPHER_CTX_free(ctx);
-	return r;
+
+	if (ctx && EVP_CipherInit_ex(ctx, EVP_aes_256_xts(), NULL, key, NULL,
+				     seal) != 1) {
+		EVP_CIPHER_CTX_free(ctx);
+		return NULL;
+	}
+	return ctx;
 }
 
-int aead_xts_seal(const uint8_t key[AEAD_XTS_KEY], uint64_t sector,
-		  uint8_t out[AEAD_SECTOR], const uint8_t in[AEAD_SECTOR])
+struct aead_xts *aead_xts_new(const uint8_t key[AEAD_XTS_KEY])
 {
-	return xts(true, key, sector, out, in);
+	struct aead_xts *x = calloc(1, sizeof *x);
+
+	if (!x)
+		return NULL;
+	x->seal = xts_ctx(true, key);
+	x->open = xts_ctx(false, key);
+	if (!x->seal || !x->open) {
+		aead_xts_free(x);
+		return NULL;
+	}
+	return x;
 }
 
-int aead_xts_open(const uint8_t key[AEAD_XTS_KEY], uint64_t sector,
-		  uint8_t out[AEAD_SECTOR], const uint8_t in[AEAD_SECTOR])
+void aead_xts_free(struct aead_xts *x)
 {
-	return xts(false, key, sector, out, in);
+	if (x) {
+		EVP_CIPHER_CTX_free(x->seal);
+		EVP_CIPHER_CTX_free(x->open);
+	}
+	free(x);
+}
+
+static int xts(EVP_CIPHER_CTX *ctx, uint64_t sector, uint8_t *out,
+	       const uint8_t *in, size_t sectors)
+{
+	for (; sectors; sectors--, sector++) {
+		uint8_t tweak[16] = { 0 };
+		int n;
+
+		for (int i = 0; i < 8; i++)
+			tweak[i] = (uint8_t)(sector >> (8 * i));
+		if (EVP_CipherInit_ex(ctx, NULL, NULL, NULL, tweak, -1) != 1 ||
+		    EVP_CipherUpdate(ctx, out, &n, in, AEAD_SECTOR) != 1 ||
+		    n != AEAD_SECTOR)
+			return -1;
+		out += AEAD_SECTOR;
+		in += AEAD_SECTOR;
+	}
+	return 0;
+}
+
+int aead_xts_seal(struct aead_xts *x, uint64_t first, uint8_t *out,
+		  const uint8_t *in, size_t sectors)
+{
+	return xts(x->seal, first, out, in, sectors);
+}
+
+int aead_xts_open(struct aead_xts *x, uint64_t first, uint8_t *out,
+		  const uint8_t *in, size_t sectors)
+{
+	return xts(x->open, first, out, in, sectors);
 }
 
 static OSSL_PARAM octets(const char *name, const void *p, size_t n)

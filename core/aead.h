@@ -37,14 +37,19 @@ void aead_free(struct aead *a);	/* wipes */
 int aead_range(const uint8_t key[AEAD_KEY], const uint8_t nonce[AEAD_NONCE],
 	       uint64_t off, uint8_t *out, const uint8_t *in, size_t n);
 
-/* One 4096-byte sector of a draft, AES-256-XTS with the sector's number as
- * tweak; key is two different 32-byte halves. */
+/* The 4096-byte sectors of a vault, AES-256-XTS with the sector's number as
+ * tweak; key is two different 32-byte halves.  One key's schedule serves many
+ * sectors: n of them, numbered from `first`; in and out may be the same.  Not
+ * thread-safe. */
 #define AEAD_XTS_KEY 64
 #define AEAD_SECTOR 4096
-int aead_xts_seal(const uint8_t key[AEAD_XTS_KEY], uint64_t sector,
-		  uint8_t out[AEAD_SECTOR], const uint8_t in[AEAD_SECTOR]);
-int aead_xts_open(const uint8_t key[AEAD_XTS_KEY], uint64_t sector,
-		  uint8_t out[AEAD_SECTOR], const uint8_t in[AEAD_SECTOR]);
+struct aead_xts;
+struct aead_xts *aead_xts_new(const uint8_t key[AEAD_XTS_KEY]);
+int aead_xts_seal(struct aead_xts *x, uint64_t first, uint8_t *out,
+		  const uint8_t *in, size_t sectors);
+int aead_xts_open(struct aead_xts *x, uint64_t first, uint8_t *out,
+		  const uint8_t *in, size_t sectors);
+void aead_xts_free(struct aead_xts *x);	/* wipes */
 
 /* HKDF-SHA256 (RFC 5869), out_n at most 255 * 32. */
 int aead_hkdf(uint8_t *out, size_t out_n, const void *ikm, size_t ikm_n,

@@ -8,8 +8,12 @@
     lib.py xattr FILE NAME      its value, or nothing
     lib.py setxattr FILE NAME VALUE
     lib.py samples DIR          one file of each kind that an item can be
+    lib.py keys PATH... < LINKS   where the keys of these links lie open, as
+                                base64url, hex or bytes: in files, under
+                                directories, in processes (a number)
 """
 import atexit
+import base64
 import errno
 import json
 import os
@@ -302,10 +306,47 @@ def tool_xattr(path, name):
         pass
 
 
+def key_needles(links):
+    needles = {}
+    for name, text in re.findall(r"[#&](ok|k|rk)=([\w-]+)", links):
+        raw = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        needles.update({text.encode(): name, raw: name + " (bytes)",
+                        raw.hex().encode(): name + " (hex)"})
+    return needles
+
+
+def files_of(path):
+    if path.isdigit():
+        return [f"/proc/{path}/{n}" for n in (
+            "cmdline", "environ", "mountinfo", "comm", "status")]
+    if os.path.isdir(path):
+        return [f"{d}/{n}" for d, _, names in os.walk(path) for n in names]
+    return [path]
+
+
+def tool_keys(*paths):
+    needles = key_needles(sys.stdin.read())
+    if not needles:
+        sys.exit("no keys to look for")
+    found = 0
+    for path in (f for p in paths for f in files_of(p)):
+        try:
+            with open(path, "rb") as f:
+                text = f.read()
+        except OSError:
+            continue
+        for needle, name in needles.items():
+            if needle in text:
+                print(f"{path} holds {name}")
+                found = 1
+    sys.exit(found)
+
+
 def main():
     tools = {
         "get": tool_get, "errno": tool_errno, "daemon": tool_daemon,
         "xattr": tool_xattr, "samples": make_samples,
+        "keys": tool_keys,
         "setxattr": lambda p, n, v: os.setxattr(p, n, v.encode()),
     }
     if len(sys.argv) < 2 or sys.argv[1] not in tools:

@@ -90,16 +90,11 @@ assert_sentence() {
 	text=$(cat "${1:-$T/said}")
 	[ "$(grep -c . <<<"$text")" = 1 ] || fail "not one sentence: $text"
 }
-# No key of this session anywhere in these files or texts.
+# No key of this session in these files, directories, processes.
 assert_no_keys() {
-	local link key keys=()
-	for link in "$OWNER" "$SENDER" "$OBSERVER"; do
-		for key in $(tr '&#' '\n\n' <<<"$link" |
-				sed -n 's/^\(ok\|k\|rk\)=//p'); do
-			keys+=(-e "$key")
-		done
-	done
-	! grep -rlF "${keys[@]}" -- "$@" || fail "a key in one of: $*"
+	local found
+	found=$(printf '%s\n' "$OWNER" "$SENDER" "$OBSERVER" "$RUNNER" |
+		python3 "$TOP/tests/lib.py" keys "$@") || fail "$found"
 }
 
 # --- relay and network -----------------------------------------------------

@@ -6,7 +6,7 @@
 # A relay, a session, two directories: what is copied into one's out/ appears
 # in the other's in/, and wakes whoever waits for it.  Everything happens in
 # a temporary directory and on loopback, and is taken down again.
-set -eu
+set -euo pipefail
 build=$(cd "${1:-build}" && pwd)
 airloxfs=$build/airloxfs
 work=$(mktemp -d "${TMPDIR:-/tmp}/airloxfs-demo.XXXXXX")

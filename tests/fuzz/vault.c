@@ -5,25 +5,26 @@
  * the two states it was in, or not at all. */
 #include <assert.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/host/file.h"
 #include "core/host/vault.h"
 
+#define V dir, "v", (const uint8_t *)"a key of 32 bytes for the fuzzer", "id"
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
-static const uint8_t key[32] = "fuzz";
-static const char sid[] = "AAAAAAAAAAAAAAAAAAAAAA";
 static char root[] = "/dev/shm/airlox-fuzz-XXXXXX";
 static int dir;
 static struct buf good;
 
+static void clean(void) { file_remove_tree(AT_FDCWD, root, NULL); }
+
 static void make_good(void)
 {
-	assert(mkdtemp(root));
+	assert(mkdtemp(root) && atexit(clean) == 0);
 	dir = open(root, O_RDONLY | O_DIRECTORY);
-	struct vault *v = vault_create(dir, "v", key, sid, NULL);
+	struct vault *v = vault_create(V, NULL);
 	assert(v && vault_set_record(v, bytes_str("old"), NULL) == 0);
 	assert(vault_write(v, 0, "old", 3, NULL) == 0);
 	assert(vault_sync(v, NULL) == 0);
@@ -44,11 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		file.data[(p[0] << 8 | p[1]) % 8192] ^= p[2];
 	if (n)
 		file.len = file.len * *p / 256;
-	unlinkat(dir, "v", 0);
-	int fd = openat(dir, "v", O_CREAT | O_WRONLY, 0600);
-	assert(fd >= 0 && file_put(fd, file.data, file.len, NULL) == 0);
-	close(fd);
-	struct vault *v = vault_open(dir, "v", key, sid, NULL);
+	assert(file_write(dir, "v", buf_bytes(&file), 0600, NULL) == 0);
+	struct vault *v = vault_open(V, NULL);
 	if (v) {
 		char c[5003] = "";
 		bool is_new = bytes_eq(vault_record(v), bytes_str("new"));

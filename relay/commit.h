@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * commit: the one thread that makes facts durable, and then true.  It takes
+ * the whole queue, checks each intent against what is true by then, writes
+ * the batch with one write and one fdatasync, applies it, publishes the
+ * events, and sends each intent back to the reactor that asked.
+ *
+ * Sequence numbers are given here, so they have no gaps: what could not be
+ * written never had one. */
+#ifndef RELAY_COMMIT_H
+#define RELAY_COMMIT_H
+
+#include "relay/mail.h"
+#include "relay/session.h"
+
+struct intent {
+	struct mail mail;		/* must be first */
+	struct intent *next;		/* in the queue */
+	struct session *session;	/* a reference */
+	struct participant *by;		/* NULL: nobody, the relay itself */
+	struct fact fact;		/* type; the rest when it is read back */
+	uint8_t key[32];		/* item id or participant: conflicts */
+	uint8_t sha256[HASH_SIZE], sig[FACT_SIG];	/* of an item */
+	uint64_t blob_n;
+	struct buf body, blob;		/* the record */
+	struct blob file;		/* the blob where it is a file */
+	enum role role;			/* joining, or revoked */
+
+	int loop, fd;			/* who asked; loop -1: nobody */
+	uint32_t gen;
+
+	int status;			/* the answer */
+	const char *error, *message;	/* static, from 400 on */
+	uint64_t seq;
+	char token[44];			/* of a join: for the answer, wiped */
+};
+
+/* A new intent on session s (takes a reference of its own).  extra and data
+ * as in fact.h. */
+struct intent *intent_new(struct session *s, enum rec_type type,
+			  int64_t at_ms, struct bytes extra,
+			  struct bytes data);
+struct intent *intent_closed(struct session *s, int64_t at_ms,
+			     const char *data);
+void intent_free(struct intent *it);	/* its blob's file, if any, stays */
+
+struct commit;
+struct commit *commit_start(struct state *st, struct err *e);
+void commit_queue(struct commit *c, struct intent *it);	/* takes it over */
+void commit_stop(struct commit *c);	/* after the queue is done */
+
+/* Queues the eviction of every item of s that is due.  Under the lock. */
+void commit_due(struct commit *c, struct session *s, int64_t at_ms);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "relay/load.h"
+#include "relay/tell.h"
+
+/* A record that is no fact any more, or about a session that is not there:
+ * allowed where the session's end comes later in the log. */
+struct orphan {
+	uint32_t tag;
+	bool intact;		/* the purge did not get to it */
+	struct rec_loc loc;
+};
+
+struct loading {
+	struct state *st;
+	struct orphan *orphan;
+	size_t n, cap;
+};
+
+static int add_orphan(struct loading *ld, const struct store_rec *r,
+		      bool intact, struct err *e)
+{
+	if (ld->n == ld->cap) {
+		size_t cap = ld->cap ? ld->cap * 2 : 64;
+		struct orphan *p = realloc(ld->orphan, cap * sizeof *p);
+		if (!p)
+			return err_set(e, ERR_MEMORY, "out of memory");
+		ld->orphan = p;
+		ld->cap = cap;
+	}
+	ld->orphan[ld->n++] = (struct orphan){ r->tag, intact, r->loc };
+	return 0;
+}
+
+/* The end of a session: its orphans were purged, or are now. */
+static void settle_orphans(struct loading *ld, uint32_t tag)
+{
+	size_t keep = 0;
+	for (size_t i = 0; i < ld->n; i++) {
+		struct orphan *o = &ld->orphan[i];
+		if (o->tag != tag)
+			ld->orphan[keep++] = *o;
+		else if (o->intact)
+			store_drop(ld->st->store, &o->loc);
+	}
+	ld->n = keep;
+}
+
+/* In the last batch the blob, too, may be only half there. */
+static bool blob_is_whole(const struct store_rec *r, const struct fact *f)
+{
+	struct fact_reader rd = { .left = f->extra };
+	uint8_t skip[ITEM_ID + PRIM_PUB + 1], want[HASH_SIZE], got[HASH_SIZE];
+	if (f->type != REC_ITEM || r->blob.n == 0)
+		return true;
+	fact_take(&rd, skip, sizeof skip);
+	fact_take(&rd, want, sizeof want);
+	hash_sha256(got, r->blob.p, r->blob.n);
+	return memcmp(want, got, HASH_SIZE) == 0;
+}
+
+static int end_unknown(struct loading *ld, const struct fact *f)
+{
+	struct fact_reader rd = { .left = f->extra };
+	return session_add_closed(ld->st, f->session_id,
+				  (int64_t)fact_take_u64(&rd));
+}
+
+static int take(void *arg, const struct store_rec *r, bool intact, bool tail,
+		struct err *e)
+{
+	struct loading *ld = arg;
+	struct fact f;
+	if (!intact)
+		return add_orphan(ld, r, false, e);
+	if (fact_parse(&f, r->body, e) < 0)
+		return -1;
+	if (tail && !blob_is_whole(r, &f))
+		return 1;
+	struct session *s = session_find_any(ld->st, f.session_id);
+	int rc = 0;
+	if (f.type == REC_SESSION) {
+		s = session_new(f.extra, e);
+		if (!s)
+			return -1;
+		rc = session_apply(ld->st, s, &f, &r->loc, -1, e);
+		session_unref(s);
+	} else if (s && !s->closed) {
+		rc = session_apply(ld->st, s, &f, &r->loc, -1, e);
+	} else if (f.type == REC_CLOSED) {
+		rc = s ? 0 : end_unknown(ld, &f);
+	} else {
+		rc = add_orphan(ld, r, true, e);
+	}
+	if (rc == 0 && f.type == REC_CLOSED)
+		settle_orphans(ld, r->tag);
+	return rc;
+}
+
+static bool is_named(void *arg, uint64_t name)
+{
+	struct state *st = arg;
+	for (size_t b = 0; b < st->bucket_n; b++)
+		for (struct session *s = st->bucket[b]; s; s = s->next)
+			for (uint32_t i = 0; i < s->bucket_n; i++)
+				for (struct item *it = s->item[i]; it;
+				     it = it->next)
+					if (it->file.name == name)
+						return true;
+	return false;
+}
+
+int load_state(struct state *st, struct err *e)
+{
+	struct loading ld = { .st = st };
+	const struct store_reader rd = { take, &ld };
+	uint64_t dropped;
+	size_t swept;
+	int rc = store_load(st->store, &rd, &dropped, e);
+	if (rc == 0 && ld.n)
+		rc = err_set(e, ERR_SYS, "the log is damaged: %zu records of "
+			     "open sessions cannot be read; restore it from "
+			     "a copy, or start with another data directory",
+			     ld.n);
+	free(ld.orphan);
+	if (rc < 0)
+		return -1;
+	if (dropped)
+		tell("dropped %llu bytes of a write that a crash cut short; "
+		     "nothing of it was acknowledged",
+		     (unsigned long long)dropped);
+	if (blobs_sweep(st->blobs, is_named, st, &swept, e) < 0)
+		return -1;
+	if (swept)
+		tell("removed %zu blobs of uploads that a crash cut short",
+		     swept);
+	tell("%zu sessions", st->session_n);
+	return 0;
+}

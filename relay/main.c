@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * airlox-relay: start, run, stop.  One process, one data directory. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "relay/commit.h"
+#include "relay/door.h"
+#include "relay/load.h"
+#include "relay/loop.h"
+#include "relay/options.h"
+#include "relay/pool.h"
+#include "relay/tell.h"
+
+#define FDS_OWN 128	/* log, blobs in flight, and the like */
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	loop_stop();
+}
+
+static void set_signals(void)
+{
+	struct sigaction stop = { .sa_handler = on_signal };
+	sigaction(SIGTERM, &stop, NULL);
+	sigaction(SIGINT, &stop, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* What passes through is not for a core file or a debugger. */
+static void harden(void)
+{
+	const struct rlimit none = { 0, 0 };
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
+	umask(077);
+}
+
+/* As many connections as there are descriptors for: a blob that is sent has
+ * one of its own. */
+static uint32_t connections(void)
+{
+	struct rlimit r;
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return 256;
+	r.rlim_cur = r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+	getrlimit(RLIMIT_NOFILE, &r);
+	rlim_t n = r.rlim_cur > FDS_OWN * 2 ? r.rlim_cur - FDS_OWN :
+					      r.rlim_cur / 2;
+	if (n < 1000)
+		tell("only %lu connections: the limit of open files is low",
+		     (unsigned long)n);
+	return n > 1000000 ? 1000000 : (uint32_t)n;
+}
+
+/* The lock file: one relay a directory. */
+static int open_data(const char *dir, struct err *e)
+{
+	static const char mark[] = "airlox-relay data, version 1\n";
+	char have[sizeof mark] = "";
+	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+		return err_sys(e, "cannot make %s", dir);
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, "cannot open %s", dir);
+	int lock = openat(fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (lock < 0)
+		return err_sys(e, "cannot open %s/lock", dir);
+	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
+		return err_set(e, ERR_LOCKED, "another relay is running on "
+			       "%s; stop it, or give another --data", dir);
+	ssize_t n = pread(lock, have, sizeof have - 1, 0);
+	if (n == 0 && pwrite(lock, mark, sizeof mark - 1, 0) < 0)
+		return err_sys(e, "cannot write %s/lock", dir);
+	if (n > 0 && strcmp(have, mark) != 0)
+		return err_set(e, ERR_SYS, "%s is not a data directory of "
+			       "this version", dir);
+	return fd;	/* both stay open for the life of the process */
+}
+
+static int open_state(struct state *st, const struct options *o,
+		      struct err *e)
+{
+	int dir = -1;
+	if (state_init(st, &o->limits, e) < 0)
+		return -1;
+	if (o->data && (dir = open_data(o->data, e)) < 0)
+		return -1;
+	st->store = store_open(dir, e);
+	if (!st->store)
+		return -1;
+	st->blobs = blobs_open(dir, e);
+	if (!st->blobs || load_state(st, e) < 0)
+		return -1;
+	st->pool = pool_start(e);
+	return st->pool ? 0 : -1;
+}
+
+static int reactors(int64_t asked)
+{
+	long n = asked ? asked : sysconf(_SC_NPROCESSORS_ONLN);
+	return n < 1 ? 1 : n > LOOPS_MAX ? LOOPS_MAX : (int)n;
+}
+
+/* What is in flight is finished, in this order: uploads, then facts, then
+ * answers. */
+static void close_state(struct state *st, struct commit *commit)
+{
+	struct pool *pool = st->pool;
+	pool_stop(pool);
+	pthread_mutex_lock(&st->lock);
+	st->pool = NULL;
+	pthread_mutex_unlock(&st->lock);
+	commit_stop(commit);
+	loop_finish();
+	store_close(st->store);
+	state_free(st);
+	blobs_close(st->blobs);
+}
+
+/* Blobs that were due when the last process ended. */
+static void evict_due(struct state *st, struct commit *commit)
+{
+	pthread_mutex_lock(&st->lock);
+	for (size_t i = 0; i < st->bucket_n; i++)
+		for (struct session *s = st->bucket[i]; s; s = s->next)
+			commit_due(commit, s, loop_wall_ms());
+	pthread_mutex_unlock(&st->lock);
+}
+
+static int serve(struct options *o, struct err *e)
+{
+	static struct state st;
+	struct door door;
+	o->limits.connections = connections();
+	if (open_state(&st, o, e) < 0 || door_open(&door, o->listen, e) < 0)
+		return -1;
+	struct commit *commit = commit_start(&st, e);
+	if (!commit)
+		return -1;
+	evict_due(&st, commit);
+	set_signals();
+	printf("listening on %s\n", door.where);
+	fflush(stdout);
+	int rc = loop_run(door.fd, reactors(o->threads), &st, commit, e);
+	close_state(&st, commit);
+	door_close(&door);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o;
+	struct err e;
+	harden();
+	if (prim_init() < 0) {
+		tell("no randomness");
+		return 71;
+	}
+	if (options_read(&o, argc, argv, &e) < 0) {
+		tell("%s", e.why);
+		return err_exit(e.code);
+	}
+	if (o.help) {
+		fputs(options_help, stdout);
+		return 0;
+	}
+	if (o.version) {
+		puts("airlox-relay " AIRLOX_VERSION);
+		return 0;
+	}
+	if (serve(&o, &e) < 0) {
+		tell("%s", e.why);
+		return err_exit(e.code);
+	}
+	return 0;
+}

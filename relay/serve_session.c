@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * serve_session: sessions, participants, and their end. */
+#include <string.h>
+
+#include "core/json.h"
+#include "relay/auth.h"
+#include "relay/reply.h"
+#include "relay/route.h"
+
+void serve_health(struct conn *c)
+{
+	reply_json(c, 200, bytes_str("{\"status\":\"ok\"}"));
+}
+
+void serve_limits(struct conn *c)
+{
+	cleanup_buf struct buf b = { 0 };
+	limit_put(&c->loop->st->limits, &b);
+	reply_json(c, 200, buf_bytes(&b));
+}
+
+static int check_limits(const struct limits *l, const struct manifest *m,
+			int64_t now, struct err *e)
+{
+	if (m->expires_at_ms <= now)
+		return err_set(e, ERR_TIME, "this session has expired");
+	if (m->max_item_bytes > l->item_bytes)
+		return err_set(e, ERR_SIZE, "this relay takes items of at "
+			       "most %lld bytes", (long long)l->item_bytes);
+	if (m->expires_at_ms == MANIFEST_FOREVER)
+		return l->never ? 0 :
+		       err_set(e, ERR_POLICY, "this relay takes no sessions "
+			       "without an end");
+	if (m->expires_at_ms - m->created_at_ms > l->ttl_ms)
+		return err_set(e, ERR_POLICY, "this relay takes sessions of "
+			       "at most %lld s", (long long)l->ttl_ms / 1000);
+	return 0;
+}
+
+void serve_create(struct conn *c)
+{
+	struct err e;
+	struct bytes body = buf_bytes(&c->req->body);
+	int64_t now = loop_wall_ms();
+	struct session *s = session_new(body, &e);
+	if (!s || check_limits(&c->loop->st->limits, &s->m, now, &e) < 0) {
+		session_unref(s);
+		reply_err(c, &e);
+		return;
+	}
+	cleanup_buf struct buf data = { 0 };
+	buf_addf(&data, "{\"session_id\":\"%s\"}", s->id);
+	route_commit(c, intent_new(s, REC_SESSION, now, body,
+				   buf_bytes(&data)));
+	session_unref(s);
+}
+
+void serve_manifest(struct conn *c)
+{
+	cleanup_buf struct buf b = { 0 };
+	buf_add_str(&b, "{\"signed_manifest\":");
+	json_put_string(&b, bytes_str(c->req->session->signed_manifest));
+	buf_add_byte(&b, '}');
+	reply_json(c, 200, buf_bytes(&b));
+}
+
+static void put_participant(struct buf *b, const struct join *j,
+			    struct bytes signed_join)
+{
+	buf_add_str(b, "{\"display_name\":");
+	json_put_string(b, bytes_str(j->display_name));
+	buf_addf(b, ",\"kind\":\"%s\",\"participant_pub\":",
+		 client_kind_word(j->kind));
+	json_put_b64(b, j->cert.pub, PRIM_PUB);
+	buf_addf(b, ",\"role\":\"%s\",\"signed_join\":",
+		 role_word(j->cert.role));
+	json_put_string(b, signed_join);
+	buf_add_byte(b, '}');
+}
+
+void serve_join(struct conn *c)
+{
+	struct session *s = c->req->session;
+	struct bytes body = buf_bytes(&c->req->body);
+	char token[TOKEN_N + 1];
+	uint8_t hash[HASH_SIZE];
+	struct join j;
+	struct err e;
+	if (join_parse(&j, body, &s->m, &e) < 0) {
+		reply_err(c, &e);
+		return;
+	}
+	bool approved = j.cert.role != ROLE_RUNNER ||
+			!s->m.job.approve_runners;
+	cleanup_buf struct buf extra = { 0 }, data = { 0 };
+	auth_new_token(token, hash);
+	buf_add(&extra, j.cert.pub, PRIM_PUB);
+	buf_add_byte(&extra, (uint8_t)j.cert.role);
+	buf_add_byte(&extra, approved);
+	buf_add(&extra, hash, HASH_SIZE);
+	fact_add_u64(&extra, (uint64_t)j.cert.issued_at_ms);
+	put_participant(&data, &j, body);
+	struct intent *it = intent_new(s, REC_JOIN, loop_wall_ms(),
+				       buf_bytes(&extra), buf_bytes(&data));
+	if (it) {
+		it->role = j.cert.role;
+		memcpy(it->key, j.cert.pub, PRIM_PUB);
+		memcpy(it->token, token, sizeof token);
+	}
+	prim_wipe(token, sizeof token);
+	join_free(&j);
+	route_commit(c, it);
+}
+
+void serve_joined(struct conn *c, struct intent *it)
+{
+	cleanup_buf struct buf b = { 0 };
+	if (it->status >= 400) {
+		route_done(c, it);
+		return;
+	}
+	buf_addf(&b, "{\"token\":\"%s\"}", it->token);
+	reply_json(c, it->status, buf_bytes(&b));
+}
+
+static void put_pub(struct buf *b, const struct participant *p)
+{
+	json_put_b64(b, p->cert.pub, PRIM_PUB);
+}
+
+static int begin_revoke(struct req *r, struct buf *data, enum role *role)
+{
+	struct session *s = r->session;
+	if (role_parse(role, bytes_str(r->id)) < 0 || *role == ROLE_OWNER)
+		return -1;
+	buf_add_str(data, "{\"participants\":[");
+	bool first = true;
+	for (uint32_t i = 0; i < s->part_n; i++) {
+		if (s->part[i]->gone || s->part[i]->cert.role != *role)
+			continue;
+		if (!first)
+			buf_add_byte(data, ',');
+		first = false;
+		put_pub(data, s->part[i]);
+	}
+	buf_addf(data, "],\"role\":\"%s\"}", role_word(*role));
+	return 0;
+}
+
+void serve_revoke(struct conn *c)
+{
+	struct req *r = c->req;
+	struct state *st = c->loop->st;
+	cleanup_buf struct buf data = { 0 };
+	enum role role;
+	pthread_mutex_lock(&st->lock);
+	int rc = begin_revoke(r, &data, &role);
+	pthread_mutex_unlock(&st->lock);
+	if (rc < 0) {
+		reply_error(c, 400, "bad_request",
+			    "revoke one of sender, observer, runner");
+		return;
+	}
+	uint8_t word = (uint8_t)role;
+	struct intent *it = intent_new(r->session, REC_REVOKED, loop_wall_ms(),
+				       (struct bytes){ &word, 1 },
+				       buf_bytes(&data));
+	if (it) {
+		it->by = r->by;
+		it->role = role;
+	}
+	route_commit(c, it);
+}
+
+void serve_leave(struct conn *c)
+{
+	struct req *r = c->req;
+	cleanup_buf struct buf data = { 0 };
+	buf_add_str(&data, "{\"participant_pub\":");
+	put_pub(&data, r->by);
+	buf_add_byte(&data, '}');
+	struct intent *it = intent_new(
+		r->session, REC_LEFT, loop_wall_ms(),
+		(struct bytes){ r->by->cert.pub, PRIM_PUB },
+		buf_bytes(&data));
+	if (it)
+		it->by = r->by;
+	route_commit(c, it);
+}
+
+void serve_close(struct conn *c)
+{
+	struct intent *it = intent_closed(c->req->session, loop_wall_ms(),
+					  "{\"reason\":\"closed by the "
+					  "owner\"}");
+	if (it)
+		it->by = c->req->by;
+	route_commit(c, it);
+}

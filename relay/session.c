@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "relay/session.h"
+
+#define BUCKETS 4096
+
+int state_init(struct state *st, const struct limits *limits, struct err *e)
+{
+	*st = (struct state){ .limits = *limits, .bucket_n = BUCKETS };
+	pthread_mutex_init(&st->lock, NULL);
+	st->bucket = calloc(BUCKETS, sizeof *st->bucket);
+	return st->bucket ? 0 : err_set(e, ERR_MEMORY, "out of memory");
+}
+
+void state_free(struct state *st)
+{
+	for (size_t i = 0; st->bucket && i < st->bucket_n; i++)
+		for (struct session *s = st->bucket[i], *next; s; s = next) {
+			next = s->next;
+			session_unref(s);
+		}
+	free(st->bucket);
+	pthread_mutex_destroy(&st->lock);
+}
+
+struct session *session_new(struct bytes signed_manifest, struct err *e)
+{
+	struct session *s = calloc(1, sizeof *s);
+	if (!s) {
+		err_set(e, ERR_MEMORY, "out of memory");
+		return NULL;
+	}
+	atomic_init(&s->refs, 1);
+	if (manifest_parse(&s->m, signed_manifest, e) < 0) {
+		free(s);
+		return NULL;
+	}
+	s->signed_manifest = strndup((const char *)signed_manifest.p,
+				     signed_manifest.n);
+	if (!s->signed_manifest) {
+		err_set(e, ERR_MEMORY, "out of memory");
+		session_unref(s);
+		return NULL;
+	}
+	memcpy(s->id, s->m.session_id, sizeof s->id);
+	return s;
+}
+
+struct session *session_ref(struct session *s)
+{
+	atomic_fetch_add(&s->refs, 1);
+	return s;
+}
+
+static void item_free(struct item *it)
+{
+	if (it->file.fd >= 0 && it->file.name)
+		close(it->file.fd);
+	free(it->waiting);
+	free(it->want);
+	free(it);
+}
+
+void session_unref(struct session *s)
+{
+	if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
+		return;
+	for (uint32_t i = 0; i < s->bucket_n; i++)
+		for (struct item *it = s->item[i], *next; it; it = next) {
+			next = it->next;
+			item_free(it);
+		}
+	for (uint32_t i = 0; i < s->part_n; i++)
+		free(s->part[i]);
+	free(s->part);
+	free(s->item);
+	free(s->rec);
+	free(s->event);
+	free(s->signed_manifest);
+	manifest_free(&s->m);
+	hub_free(&s->hub);
+	free(s);
+}
+
+struct session *session_find_any(struct state *st, const char *id)
+{
+	struct session *s = st->bucket[fact_tag(id) % st->bucket_n];
+	while (s && strcmp(s->id, id) != 0)
+		s = s->next;
+	return s;
+}
+
+struct session *session_find(struct state *st, struct bytes id, int64_t now_ms)
+{
+	char z[SESSION_ID + 1];
+	if (id.n != SESSION_ID)
+		return NULL;
+	memcpy(z, id.p, SESSION_ID);
+	z[SESSION_ID] = 0;
+	struct session *s = session_find_any(st, z);
+	return s && !s->closed && now_ms < s->m.expires_at_ms ? s : NULL;
+}
+
+/* What is compared is the hash of a token, so that its first bytes tell
+ * nothing that a guesser could use. */
+struct participant *session_by_token(struct session *s,
+				     const uint8_t token[HASH_SIZE])
+{
+	for (uint32_t i = 0; i < s->part_n; i++) {
+		struct participant *p = s->part[i];
+		if (memcmp(p->token, token, 4) == 0 && !p->gone &&
+		    prim_equal(p->token, token, HASH_SIZE))
+			return p;
+	}
+	return NULL;
+}
+
+struct participant *session_by_pub(struct session *s,
+				   const uint8_t pub[PRIM_PUB])
+{
+	for (uint32_t i = 0; i < s->part_n; i++)
+		if (memcmp(s->part[i]->cert.pub, pub, PRIM_PUB) == 0)
+			return s->part[i];
+	return NULL;
+}
+
+struct item *session_item(struct session *s, const char *id)
+{
+	if (!s->bucket_n)
+		return NULL;
+	struct item *it = s->item[fact_tag(id) & (s->bucket_n - 1)];
+	while (it && strcmp(it->id, id) != 0)
+		it = it->next;
+	return it;
+}
+
+bool item_waits_for(const struct item *it, const struct participant *p)
+{
+	return p->index / 64 < it->waiting_words &&
+	       (it->waiting[p->index / 64] >> p->index % 64 & 1);
+}
+
+struct item *session_take_due(struct session *s)
+{
+	struct item *it = s->due;
+	if (it) {
+		s->due = it->next_due;
+		it->is_due = false;
+	}
+	return it;
+}
+
+int session_add_closed(struct state *st, const char *id, int64_t expires_ms)
+{
+	struct session *s = calloc(1, sizeof *s);
+	if (!s)
+		return -1;
+	atomic_init(&s->refs, 1);
+	memcpy(s->id, id, sizeof s->id);
+	s->m.expires_at_ms = expires_ms;
+	s->closed = true;
+	struct session **slot = &st->bucket[fact_tag(id) % st->bucket_n];
+	s->next = *slot;
+	*slot = s;
+	return 0;
+}
+
+/* ---- its facts as text ---- */
+
+static void put_line(struct buf *out, const struct fact *f)
+{
+	buf_addf(out, "{\"at_ms\":%lld,\"event\":\"%s\"", (long long)f->at_ms,
+		 fact_audit(f->type));
+	if (f->seq != FACT_NO_SEQ)
+		buf_addf(out, ",\"seq\":%llu", (unsigned long long)f->seq);
+	if (f->data.n > 2) {
+		buf_add_byte(out, ',');
+		buf_add(out, f->data.p + 1, f->data.n - 1);
+	} else {
+		buf_add_byte(out, '}');
+	}
+	buf_add_byte(out, '\n');
+}
+
+static void put_event(struct buf *out, const struct fact *f)
+{
+	buf_addf(out, "{\"seq\":%llu,\"kind\":\"%s\",\"data\":",
+		 (unsigned long long)f->seq, fact_event(f->type));
+	buf_add(out, f->data.p, f->data.n);
+	buf_add_byte(out, '}');
+}
+
+int session_text(struct state *st, struct session *s, enum session_text as,
+		 uint32_t *n, uint32_t end, size_t enough, struct buf *out,
+		 struct err *e)
+{
+	cleanup_buf struct buf body = { 0 };
+	if (s->closed)
+		return err_set(e, ERR_GONE, "the session is closed");
+	for (; *n < end && out->len < enough; (*n)++) {
+		struct fact f;
+		uint32_t i = as == TEXT_AUDIT ? *n : s->event[*n];
+		buf_reset(&body);
+		if (store_read(st->store, &s->rec[i], &body, e) < 0 ||
+		    fact_parse(&f, buf_bytes(&body), e) < 0)
+			return -1;
+		if (as == TEXT_AUDIT) {
+			put_line(out, &f);
+		} else if (as == TEXT_STREAM) {
+			hub_frame(out, f.seq, fact_event(f.type), f.data);
+		} else {
+			put_event(out, &f);
+			if (*n + 1 < end)
+				buf_add_byte(out, ',');
+		}
+	}
+	return buf_failed(out) ? err_set(e, ERR_MEMORY, "out of memory") : 0;
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "core/prim.h"
+#include "relay/store.h"
+
+#define MAGIC 0x41584c52u
+#define REC_VERSION 1
+#define HEAD_N 32u
+#define SEG_HEAD_N 16u
+#define SEG_MARK_N 12u
+static const uint8_t seg_mark[SEG_MARK_N] = "airlox-log\0\1";
+
+struct segment {
+	uint32_t number, nonce;
+	int fd;
+	uint32_t size, live;	/* bytes; records not dropped */
+};
+
+struct store {
+	int dirfd;		/* DIR/log, or -1 */
+	pthread_mutex_t lock;	/* the table of segments */
+	struct segment *seg;	/* by number, rising */
+	size_t seg_n, seg_cap;
+	struct buf batch;
+};
+
+static uint32_t crc_table[256];
+
+static void crc_init(void)
+{
+	for (uint32_t i = 0; i < 256; i++) {
+		uint32_t c = i;
+		for (int k = 0; k < 8; k++)
+			c = c & 1 ? 0xedb88320u ^ (c >> 1) : c >> 1;
+		crc_table[i] = c;
+	}
+}
+
+static uint32_t crc32_of(const uint8_t *p, size_t n)
+{
+	uint32_t c = ~0u;
+	while (n--)
+		c = crc_table[(c ^ *p++) & 0xff] ^ (c >> 8);
+	return ~c;
+}
+
+static uint32_t padded(uint32_t n) { return (n + 7u) & ~7u; }
+
+static uint32_t record_size(uint32_t body_n, uint32_t blob_n)
+{
+	return padded(HEAD_N + body_n + blob_n);
+}
+
+static void segment_name(char name[16], uint32_t number)
+{
+	snprintf(name, 16, "%08x.log", number);
+}
+
+static struct segment *segment_of(struct store *st, uint32_t number)
+{
+	uint32_t first = st->seg_n ? st->seg[0].number : 0;
+	if (number < first || number - first >= st->seg_n)
+		return NULL;
+	return &st->seg[number - first];
+}
+
+static int write_all(int fd, const uint8_t *p, size_t n, off_t at)
+{
+	while (n) {
+		ssize_t w = pwrite(fd, p, n, at);
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w <= 0)
+			return -1;
+		p += w, n -= (size_t)w, at += w;
+	}
+	return 0;
+}
+
+static int read_all(int fd, uint8_t *p, size_t n, off_t at)
+{
+	while (n) {
+		ssize_t r = pread(fd, p, n, at);
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r == 0)
+			errno = EIO;
+		if (r <= 0)
+			return -1;
+		p += r, n -= (size_t)r, at += r;
+	}
+	return 0;
+}
+
+/* A fresh head: the mark and the nonce. */
+static int write_seg_head(int fd)
+{
+	uint8_t head[SEG_HEAD_N];
+	memcpy(head, seg_mark, SEG_MARK_N);
+	prim_random(head + SEG_MARK_N, 4);
+	return write_all(fd, head, SEG_HEAD_N, 0);
+}
+
+static int segment_push(struct store *st, uint32_t number, int fd,
+			uint32_t size, struct err *e)
+{
+	if (st->seg_n == st->seg_cap) {
+		size_t cap = st->seg_cap ? st->seg_cap * 2 : 16;
+		struct segment *p = realloc(st->seg, cap * sizeof *p);
+		if (!p)
+			return err_set(e, ERR_MEMORY, "out of memory");
+		st->seg = p;
+		st->seg_cap = cap;
+	}
+	uint8_t head[SEG_HEAD_N];
+	if (read_all(fd, head, SEG_HEAD_N, 0) < 0)
+		return err_sys(e, "cannot read the log");
+	st->seg[st->seg_n++] = (struct segment){
+		.number = number, .nonce = load_u32be(head + SEG_MARK_N),
+		.fd = fd, .size = size };
+	return 0;
+}
+
+static int segment_open(struct store *st, uint32_t number, struct err *e)
+{
+	char name[16];
+	segment_name(name, number);
+	int fd = st->dirfd < 0 ?
+		 memfd_create(name, MFD_CLOEXEC) :
+		 openat(st->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+			0600);
+	if (fd < 0)
+		return err_sys(e, "cannot create log segment %s", name);
+	bool ok = write_seg_head(fd) == 0 &&
+		  (st->dirfd < 0 || (fsync(fd) == 0 && fsync(st->dirfd) == 0));
+	if (!ok) {
+		err_sys(e, "cannot create log segment %s", name);
+		if (st->dirfd >= 0)
+			unlinkat(st->dirfd, name, 0);
+		close(fd);
+		return -1;
+	}
+	pthread_mutex_lock(&st->lock);
+	int rc = segment_push(st, number, fd, SEG_HEAD_N, e);
+	pthread_mutex_unlock(&st->lock);
+	if (rc < 0)
+		close(fd);
+	return rc;
+}
+
+struct store *store_open(int dirfd, struct err *e)
+{
+	struct store *st = calloc(1, sizeof *st);
+	if (!st) {
+		err_set(e, ERR_MEMORY, "out of memory");
+		return NULL;
+	}
+	crc_init();
+	pthread_mutex_init(&st->lock, NULL);
+	st->dirfd = -1;
+	if (dirfd < 0)
+		return st;
+	if (mkdirat(dirfd, "log", 0700) < 0 && errno != EEXIST) {
+		err_sys(e, "cannot make log in the data directory");
+		store_close(st);
+		return NULL;
+	}
+	st->dirfd = openat(dirfd, "log", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (st->dirfd < 0) {
+		err_sys(e, "cannot open log in the data directory");
+		store_close(st);
+		return NULL;
+	}
+	return st;
+}
+
+void store_close(struct store *st)
+{
+	if (!st)
+		return;
+	for (size_t i = 0; i < st->seg_n; i++)
+		close(st->seg[i].fd);
+	if (st->dirfd >= 0)
+		close(st->dirfd);
+	free(st->seg);
+	buf_free(&st->batch);
+	pthread_mutex_destroy(&st->lock);
+	free(st);
+}
+
+static void add_record(struct buf *b, const struct store_rec *r,
+		       const struct segment *s)
+{
+	size_t at = b->len;
+	buf_add_u32be(b, MAGIC);
+	buf_add(b, (const uint8_t[]){ REC_VERSION, (uint8_t)r->type, 0, 0 }, 4);
+	buf_add_u32be(b, (uint32_t)r->body.n);
+	buf_add_u32be(b, (uint32_t)r->blob.n);
+	buf_add_u32be(b, r->tag);
+	buf_add_u32be(b, s->size);
+	buf_add_u32be(b, crc32_of(r->body.p, r->body.n));
+	if (!buf_failed(b))
+		buf_add_u32be(b, s->nonce ^ crc32_of(b->data + at, HEAD_N - 4));
+	buf_add(b, r->body.p, r->body.n);
+	buf_add(b, r->blob.p, r->blob.n);
+	while (b->len % 8 && !buf_failed(b))
+		buf_add_byte(b, 0);
+}
+
+/* The newest segment, which never goes; zero when there is none. */
+static struct segment newest(struct store *st)
+{
+	struct segment s = { 0 };
+	pthread_mutex_lock(&st->lock);
+	if (st->seg_n)
+		s = st->seg[st->seg_n - 1];
+	pthread_mutex_unlock(&st->lock);
+	return s;
+}
+
+/* The segment that takes the next `need` bytes. */
+static int current(struct store *st, size_t need, struct segment *s,
+		   struct err *e)
+{
+	*s = newest(st);
+	if (s->number && s->size + need <= STORE_SEGMENT_MAX)
+		return 0;
+	if (segment_open(st, s->number + 1, e) < 0)
+		return -1;
+	*s = newest(st);
+	return 0;
+}
+
+static void count_batch(struct store *st, const struct store_rec *recs,
+			size_t n)
+{
+	pthread_mutex_lock(&st->lock);
+	struct segment *s = &st->seg[st->seg_n - 1];
+	s->size += (uint32_t)st->batch.len;
+	for (size_t i = 0; i < n; i++)
+		if (recs[i].type != REC_CLOSED)
+			s->live++;
+	pthread_mutex_unlock(&st->lock);
+}
+
+int store_append(struct store *st, struct store_rec *recs, size_t n,
+		 struct err *e)
+{
+	size_t need = 0;
+	for (size_t i = 0; i < n; i++)
+		need += record_size((uint32_t)recs[i].body.n,
+				    (uint32_t)recs[i].blob.n);
+	struct segment s;
+	if (current(st, need, &s, e) < 0)
+		return -1;
+	buf_reset(&st->batch);
+	for (size_t i = 0; i < n; i++) {
+		recs[i].loc = (struct rec_loc){
+			s.number, s.size + (uint32_t)st->batch.len,
+			(uint32_t)recs[i].body.n, (uint32_t)recs[i].blob.n };
+		add_record(&st->batch, &recs[i], &s);
+	}
+	if (buf_failed(&st->batch))
+		return err_set(e, ERR_MEMORY, "out of memory");
+	if (write_all(s.fd, st->batch.data, st->batch.len, s.size) < 0 ||
+	    (st->dirfd >= 0 && fdatasync(s.fd) < 0)) {
+		err_sys(e, "cannot write the log");
+		/* What was written of it must not be read at the next start. */
+		if (ftruncate(s.fd, s.size) < 0 && e)
+			e->code = ERR_SYS;
+		return -1;
+	}
+	count_batch(st, recs, n);
+	return 0;
+}
+
+static int read_part(struct store *st, const struct rec_loc *loc,
+		     uint32_t skip, uint32_t n, struct buf *out, struct err *e)
+{
+	pthread_mutex_lock(&st->lock);
+	struct segment *s = segment_of(st, loc->segment);
+	int fd = s ? s->fd : -1;
+	pthread_mutex_unlock(&st->lock);
+	uint8_t *to = buf_room(out, n);
+	if (!to)
+		return err_set(e, ERR_MEMORY, "out of memory");
+	if (read_all(fd, to, n, (off_t)loc->at + HEAD_N + skip) < 0)
+		return err_sys(e, "cannot read the log");
+	out->len += n;
+	return 0;
+}
+
+int store_read(struct store *st, const struct rec_loc *loc, struct buf *out,
+	       struct err *e)
+{
+	return read_part(st, loc, 0, loc->body_n, out, e);
+}
+
+int store_blob(struct store *st, const struct rec_loc *loc, struct buf *out,
+	       struct err *e)
+{
+	return read_part(st, loc, loc->body_n, loc->blob_n, out, e);
+}
+
+/* Where holes are not supported, zeros are written over it instead. */
+static void punch(int fd, off_t at, uint32_t n)
+{
+	static const uint8_t zeros[4096];
+	if (n == 0 || fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				at, n) == 0)
+		return;
+	while (n) {
+		uint32_t k = n < sizeof zeros ? n : sizeof zeros;
+		if (write_all(fd, zeros, k, at) < 0)
+			return;
+		at += k, n -= k;
+	}
+}
+
+static int live_fd(struct store *st, const struct rec_loc *loc)
+{
+	pthread_mutex_lock(&st->lock);
+	struct segment *s = segment_of(st, loc->segment);
+	int fd = s ? s->fd : -1;
+	pthread_mutex_unlock(&st->lock);
+	return fd;
+}
+
+void store_punch(struct store *st, const struct rec_loc *loc)
+{
+	punch(live_fd(st, loc), (off_t)loc->at + HEAD_N + loc->body_n,
+	      loc->blob_n);
+}
+
+static void remove_dead(struct store *st)
+{
+	while (st->seg_n > 1 && st->seg[0].live == 0) {
+		char name[16];
+		segment_name(name, st->seg[0].number);
+		close(st->seg[0].fd);
+		if (st->dirfd >= 0)
+			unlinkat(st->dirfd, name, 0);
+		memmove(st->seg, st->seg + 1, --st->seg_n * sizeof *st->seg);
+	}
+}
+
+void store_drop(struct store *st, const struct rec_loc *loc)
+{
+	punch(live_fd(st, loc), (off_t)loc->at + HEAD_N,
+	      loc->body_n + loc->blob_n);
+	pthread_mutex_lock(&st->lock);
+	struct segment *s = segment_of(st, loc->segment);
+	if (s && s->live && --s->live == 0)
+		remove_dead(st);
+	pthread_mutex_unlock(&st->lock);
+}
+
+/* ---- reading it all at start ---- */
+
+struct rec_head {
+	enum rec_type type;
+	uint32_t body_n, blob_n, tag, batch, body_crc;
+};
+
+static bool parse_head(struct rec_head *h, const uint8_t *p, uint32_t nonce)
+{
+	if (load_u32be(p) != MAGIC ||
+	    load_u32be(p + 28) != (nonce ^ crc32_of(p, 28)))
+		return false;
+	*h = (struct rec_head){ (enum rec_type)p[5], load_u32be(p + 8),
+				load_u32be(p + 12), load_u32be(p + 16),
+				load_u32be(p + 20), load_u32be(p + 24) };
+	return true;
+}
+
+/* The segment as memory, for the time of reading it. */
+struct image {
+	uint8_t *p;
+	uint32_t n, nonce;
+};
+
+static bool head_at(const struct image *im, uint32_t at, struct rec_head *h)
+{
+	return im->n - at >= HEAD_N && parse_head(h, im->p + at, im->nonce);
+}
+
+/* Where the last batch begins: the highest a valid header names.  Steps over
+ * whatever is not a record, so that a damaged header cannot hide later
+ * batches. */
+static uint32_t last_batch(const struct image *im)
+{
+	uint32_t best = SEG_HEAD_N;
+	struct rec_head h;
+	for (uint32_t at = SEG_HEAD_N; at + HEAD_N <= im->n;) {
+		if (!head_at(im, at, &h)) {
+			at += 8;
+			continue;
+		}
+		if (h.batch > best && h.batch <= at)
+			best = h.batch;
+		uint64_t next = (uint64_t)at + HEAD_N + h.body_n + h.blob_n;
+		at = next > im->n ? im->n : padded((uint32_t)next);
+	}
+	return best;
+}
+
+static int load_records(struct segment *s, const struct image *im, bool last,
+			const struct store_reader *rd, uint32_t *end,
+			struct err *e)
+{
+	uint32_t tail = last ? last_batch(im) : im->n, at = SEG_HEAD_N;
+	while (at < im->n) {
+		struct rec_head h;
+		bool ok = head_at(im, at, &h) &&
+			  h.body_n <= im->n - at - HEAD_N &&
+			  h.blob_n <= im->n - at - HEAD_N - h.body_n;
+		if (!ok && at >= tail)
+			break;
+		if (!ok)
+			return err_set(e, ERR_SYS, "log segment %08x is damaged "
+				       "at byte %u; restore it from a copy, or "
+				       "start with another data directory",
+				       s->number, at);
+		if (im->p[at + 4] != REC_VERSION)
+			return err_set(e, ERR_SYS, "log segment %08x was "
+				       "written by another version",
+				       s->number);
+		const uint8_t *body = im->p + at + HEAD_N;
+		struct store_rec r = { h.type, h.tag, { body, h.body_n },
+				       { body + h.body_n, h.blob_n },
+				       { s->number, at, h.body_n, h.blob_n } };
+		bool intact = crc32_of(body, h.body_n) == h.body_crc;
+		if (!intact && at >= tail)
+			break;
+		int rc = rd->take(rd->arg, &r, intact, at >= tail, e);
+		if (rc < 0)
+			return -1;
+		if (rc > 0)
+			break;
+		if (intact && h.type != REC_CLOSED)
+			s->live++;
+		at += record_size(h.body_n, h.blob_n);
+	}
+	*end = at < im->n ? at : im->n;
+	return 0;
+}
+
+static int load_segment(struct store *st, uint32_t number, bool last,
+			const struct store_reader *rd, uint64_t *dropped,
+			struct err *e)
+{
+	char name[16];
+	struct stat sb;
+	segment_name(name, number);
+	int fd = openat(st->dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || fstat(fd, &sb) < 0)
+		return err_sys(e, "cannot open log segment %s", name);
+	if (sb.st_size > (off_t)STORE_SEGMENT_MAX * 2)
+		return err_set(e, ERR_SYS, "log segment %s is too large", name);
+	uint32_t size = (uint32_t)sb.st_size;
+	if (last && size < SEG_HEAD_N) {
+		/* made, and never written to */
+		if (write_seg_head(fd) < 0)
+			return err_sys(e, "cannot repair %s", name);
+		size = SEG_HEAD_N;
+	}
+	uint8_t *p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return err_sys(e, "cannot read log segment %s", name);
+	int rc = memcmp(p, seg_mark, SEG_MARK_N) == 0 ? 0 :
+		 err_set(e, ERR_SYS, "log segment %s was written by another "
+			 "version", name);
+	uint32_t end = size;
+	if (rc == 0)
+		rc = segment_push(st, number, fd, size, e);
+	if (rc == 0)
+		rc = load_records(&st->seg[st->seg_n - 1],
+				  &(struct image){ p, size, load_u32be(
+						   p + SEG_MARK_N) },
+				  last, rd, &end, e);
+	munmap(p, size);
+	if (rc == 0 && end < size) {
+		*dropped += size - end;
+		st->seg[st->seg_n - 1].size = end;
+		if (ftruncate(fd, end) < 0 || fsync(fd) < 0)
+			return err_sys(e, "cannot repair %s", name);
+	}
+	return rc;
+}
+
+static int segment_range(struct store *st, uint32_t *first, uint32_t *end,
+			 struct err *e)
+{
+	char name[16];
+	int fd = openat(st->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d)
+		return err_sys(e, "cannot list the log");
+	*first = UINT32_MAX;
+	*end = 0;
+	for (struct dirent *de; (de = readdir(d));) {
+		unsigned v;
+		if (sscanf(de->d_name, "%8x.log", &v) != 1)
+			continue;
+		segment_name(name, v);
+		if (strcmp(name, de->d_name) != 0)
+			continue;
+		*first = v < *first ? v : *first;
+		*end = v + 1 > *end ? v + 1 : *end;
+	}
+	closedir(d);
+	return 0;
+}
+
+int store_load(struct store *st, const struct store_reader *rd,
+	       uint64_t *dropped, struct err *e)
+{
+	uint32_t first = 0, end = 0;
+	*dropped = 0;
+	if (st->dirfd < 0)
+		return 0;
+	if (segment_range(st, &first, &end, e) < 0)
+		return -1;
+	for (uint32_t i = first; i < end; i++)
+		if (load_segment(st, i, i + 1 == end, rd, dropped, e) < 0)
+			return -1;
+	return 0;
+}

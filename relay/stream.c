@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "relay/reply.h"
+#include "relay/session.h"
+#include "relay/stream.h"
+
+#define SEND_BUFFER (32 * 1024)	/* a stalled reader costs no more */
+#define REPLAY (32u * 1024)
+
+/* Under the lock.  The session's channel on this reactor. */
+static struct channel *channel_of(struct loop *l, struct session *s)
+{
+	struct channel **slot = &s->hub.channel[l->index];
+	if (!*slot && (*slot = calloc(1, sizeof **slot))) {
+		(*slot)->mail.kind = MAIL_NEWS;
+		(*slot)->session = s;
+	}
+	return *slot;
+}
+
+void stream_begin(struct conn *c, uint64_t cursor)
+{
+	struct session *s = c->req->session;
+	int size = SEND_BUFFER;
+	pthread_mutex_lock(&c->loop->st->lock);
+	struct channel *ch = channel_of(c->loop, s);
+	if (ch)
+		ch->stream_n++;
+	if (cursor > s->event_n)
+		cursor = s->event_n;
+	pthread_mutex_unlock(&c->loop->st->lock);
+	if (!ch) {
+		reply_error(c, 503, "unavailable", "out of memory");
+		return;
+	}
+	setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+	reply_stream_head(c);
+	c->session = session_ref(s);
+	c->by = c->req->by;
+	c->cursor = cursor;
+	c->frame_at = 0;
+	c->channel = ch;
+	c->stream_prev = NULL;
+	c->stream_next = ch->streams;
+	if (ch->streams)
+		ch->streams->stream_prev = c;
+	ch->streams = c;
+	c->state = CONN_STREAM;
+	c->deadline_ms = c->loop->now_ms + KEEPALIVE_MS;
+	stream_pump(c);
+}
+
+void stream_end(struct conn *c)
+{
+	struct channel *ch = c->channel;
+	if (!ch)
+		return;
+	if (ch->at == c)
+		ch->at = c->stream_next;
+	if (c->stream_prev)
+		c->stream_prev->stream_next = c->stream_next;
+	else
+		ch->streams = c->stream_next;
+	if (c->stream_next)
+		c->stream_next->stream_prev = c->stream_prev;
+	pthread_mutex_lock(&c->loop->st->lock);
+	ch->stream_n--;
+	pthread_mutex_unlock(&c->loop->st->lock);
+	session_unref(c->session);
+	c->session = NULL;
+	c->channel = NULL;
+}
+
+static void wait_for_room(struct conn *c)
+{
+	if (!c->blocked)
+		c->deadline_ms = c->loop->now_ms + STALL_MS;
+	c->blocked = true;
+	conn_arm(c, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
+}
+
+static void moved(struct conn *c)
+{
+	c->deadline_ms = c->loop->now_ms + (c->blocked ? STALL_MS :
+						KEEPALIVE_MS);
+}
+
+/* Its own text: the head, a replay, a keep-alive.  1: all gone, 0: blocked,
+ * -1: broken. */
+static int send_own(struct conn *c)
+{
+	while (c->out_at < c->out.len) {
+		ssize_t n = send(c->fd, c->out.data + c->out_at,
+				 c->out.len - c->out_at, MSG_NOSIGNAL);
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -1;
+		c->out_at += (size_t)n;
+		moved(c);
+	}
+	if (c->out.data)
+		buf_free(&c->out);
+	c->out_at = 0;
+	return 1;
+}
+
+/* What left the ring, from the log: the same bytes, so that an event sent in
+ * part goes on where it was. */
+static int replay(struct conn *c)
+{
+	struct session *s = c->session;
+	struct err e;
+	uint32_t n = (uint32_t)c->cursor, end = s->event_n;
+	if (c->by->end_seq < end)
+		end = (uint32_t)c->by->end_seq + 1;
+	if (session_text(c->loop->st, s, TEXT_STREAM, &n, end, REPLAY, &c->out,
+			 &e) < 0)
+		return -1;
+	c->out_at = c->frame_at;
+	c->frame_at = 0;
+	c->cursor = n;
+	return 0;
+}
+
+enum next { NEXT_NONE, NEXT_FRAMES, NEXT_OWN, NEXT_END };
+
+/* What to send next.  Frames come with references. */
+static enum next look(struct conn *c, struct frame **f, size_t *n)
+{
+	struct session *s = c->session;
+	enum next what = NEXT_FRAMES;
+	pthread_mutex_lock(&c->loop->st->lock);
+	uint64_t end = c->by->end_seq;
+	*n = c->cursor > end ? 0 : hub_gather(&s->hub, c->cursor, f);
+	if (*n && end != FACT_NO_SEQ && c->cursor + *n > end + 1) {
+		size_t keep = (size_t)(end + 1 - c->cursor);
+		hub_release(f + keep, *n - keep);
+		*n = keep;
+	}
+	if (*n)
+		what = NEXT_FRAMES;
+	else if (c->cursor > end || (s->closed && c->cursor >= s->event_n))
+		what = NEXT_END;
+	else if (c->cursor < s->event_n)
+		what = replay(c) < 0 ? NEXT_END : NEXT_OWN;
+	else
+		what = NEXT_NONE;
+	pthread_mutex_unlock(&c->loop->st->lock);
+	return what;
+}
+
+static int send_frames(struct conn *c, struct frame **f, size_t n)
+{
+	struct iovec iov[HUB_GATHER];
+	for (size_t i = 0; i < n; i++)
+		iov[i] = (struct iovec){ f[i]->text, f[i]->n };
+	iov[0].iov_base = f[0]->text + c->frame_at;
+	iov[0].iov_len = f[0]->n - c->frame_at;
+	struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
+	ssize_t sent = sendmsg(c->fd, &m, MSG_NOSIGNAL);
+	if (sent < 0)
+		return errno == EAGAIN ? 0 : -1;
+	moved(c);
+	size_t left = (size_t)sent + c->frame_at, i = 0;
+	for (; i < n && left >= f[i]->n; i++)
+		left -= f[i]->n;
+	c->cursor += i;
+	c->frame_at = (uint32_t)left;
+	return i == n ? 1 : 0;
+}
+
+void stream_pump(struct conn *c)
+{
+	struct frame *f[HUB_GATHER];
+	size_t n;
+	for (int turn = 0; turn < 8; turn++) {
+		int rc = send_own(c);
+		if (rc > 0) {
+			enum next what = look(c, f, &n);
+			if (what == NEXT_END) {
+				conn_close(c);
+				return;
+			}
+			if (what == NEXT_NONE) {
+				c->blocked = false;
+				conn_arm(c, EPOLLIN | EPOLLRDHUP);
+				return;
+			}
+			if (what == NEXT_OWN)
+				continue;
+			rc = send_frames(c, f, n);
+			hub_release(f, n);
+		}
+		if (rc < 0) {
+			conn_close(c);
+			return;
+		}
+		if (rc == 0)
+			break;
+	}
+	/* blocked, or others have their turn now: level-triggered EPOLLOUT
+	 * brings it back either way */
+	wait_for_room(c);
+}
+
+void stream_keepalive(struct conn *c)
+{
+	buf_add_str(&c->out, ":\n\n");
+	stream_pump(c);
+}
+
+void stream_news(struct loop *l, struct channel *ch)
+{
+	pthread_mutex_lock(&l->st->lock);
+	ch->posted = false;
+	pthread_mutex_unlock(&l->st->lock);
+	/* A pass that is under way begins anew: those that it has served are
+	 * behind the news. */
+	ch->at = ch->streams;
+	if (ch->active) {
+		session_unref(ch->session);
+		return;
+	}
+	ch->active = true;
+	ch->next_active = NULL;
+	*l->active_last = ch;
+	l->active_last = &ch->next_active;
+}
+
+void stream_turn(struct loop *l)
+{
+	int left = STREAM_SLICE;
+	while (l->active && left > 0) {
+		struct channel *ch = l->active;
+		while (ch->at && left > 0) {
+			struct conn *c = ch->at;
+			ch->at = c->stream_next;
+			if (!c->blocked) {
+				stream_pump(c);
+				left--;
+			}
+		}
+		if (ch->at)
+			return;
+		l->active = ch->next_active;
+		if (!l->active)
+			l->active_last = &l->active;
+		ch->active = false;
+		session_unref(ch->session);
+	}
+}

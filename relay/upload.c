@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * upload: a blob coming in: with its envelope in front (POST items), or for
+ * an envelope that is here (PUT blob).  The envelope is judged before a byte
+ * of the blob is kept; the blob is hashed as it streams, a small one into
+ * memory and then the log, a large one into a file of its own; the signature
+ * over both decides at the end. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/json.h"
+#include "relay/check.h"
+#include "relay/pool.h"
+#include "relay/reply.h"
+#include "relay/route.h"
+
+struct upload {
+	bool put;
+	struct buf head;		/* length and envelope */
+	struct envelope env;
+	bool has_env;
+	char id[ITEM_ID + 1];
+	uint8_t want[HASH_SIZE];	/* PUT: the signed hash */
+	uint64_t expected, have;
+	bool in_blob;
+	struct hash *hash;		/* of a large one */
+	struct buf small;
+	struct blob blob;
+	int fd;
+};
+
+void upload_free(struct conn *c)
+{
+	struct upload *u = c->req->upload;
+	if (!u)
+		return;
+	if (u->fd >= 0) {
+		close(u->fd);
+		state_discard(c->loop->st, &u->blob);
+	}
+	if (u->has_env)
+		envelope_free(&u->env);
+	hash_free(u->hash);
+	buf_free(&u->head);
+	buf_free(&u->small);
+	free(u);
+	c->req->upload = NULL;
+}
+
+static struct upload *upload_new(struct conn *c, bool put)
+{
+	struct upload *u = calloc(1, sizeof *u);
+	if (!u) {
+		reply_error(c, 503, "unavailable", "out of memory");
+		return NULL;
+	}
+	u->put = put;
+	u->fd = -1;
+	c->req->upload = u;
+	return u;
+}
+
+/* The blob is about to come. */
+static int begin_blob(struct conn *c, struct upload *u, struct err *e)
+{
+	u->in_blob = true;
+	if (u->expected <= STORE_BLOB_MAX) {
+		if (!buf_room(&u->small, u->expected))
+			return err_set(e, ERR_MEMORY, "out of memory");
+		return 0;
+	}
+	u->hash = hash_new();
+	if (!u->hash)
+		return err_set(e, ERR_MEMORY, "out of memory");
+	return blob_create(c->loop->st->blobs, &u->blob, &u->fd, e);
+}
+
+void upload_post_begin(struct conn *c)
+{
+	struct req *r = c->req;
+	uint64_t most = 4 + ENVELOPE_MAX + BLOB_OVERHEAD +
+			(uint64_t)r->session->m.max_item_bytes;
+	if (r->by->cert.role == ROLE_OBSERVER)
+		reply_error(c, 403, "forbidden", "an observer may not post");
+	else if (r->has_length && r->left > most)
+		reply_error(c, 413, "too_large",
+			    "larger than this session allows");
+	else
+		upload_new(c, false);
+}
+
+/* What is known of the item that is to be re-seeded; under the lock. */
+static int find_evicted(struct conn *c, struct upload *u, const char **error,
+			const char **message)
+{
+	struct item *it = session_item(c->req->session, c->req->id);
+	*error = it ? "present" : "not_found";
+	*message = it ? "the blob is here" : "no such item";
+	if (!it || it->present)
+		return it ? 409 : 404;
+	memcpy(u->id, it->id, sizeof u->id);
+	memcpy(u->want, it->sha256, HASH_SIZE);
+	u->expected = it->blob_n;
+	return 0;
+}
+
+void upload_put_begin(struct conn *c)
+{
+	const char *error, *message;
+	struct err e;
+	struct upload *u = upload_new(c, true);
+	if (!u)
+		return;
+	pthread_mutex_lock(&c->loop->st->lock);
+	int status = find_evicted(c, u, &error, &message);
+	pthread_mutex_unlock(&c->loop->st->lock);
+	if (status)
+		reply_error(c, status, error, message);
+	else if (c->req->has_length && c->req->left != u->expected)
+		reply_error(c, 400, "bad_request",
+			    "not the length that was signed");
+	else if (begin_blob(c, u, &e) < 0)
+		reply_err(c, &e);
+}
+
+/* The envelope is complete: all that can be said without the blob.  rest is
+ * what the body's length leaves for it. */
+static void judge(struct conn *c, struct upload *u, uint64_t rest)
+{
+	struct req *r = c->req;
+	struct state *st = c->loop->st;
+	struct bytes env = { u->head.data + 4, u->head.len - 4 };
+	const char *error, *message;
+	struct err e;
+	if (envelope_parse(&u->env, env, &e) < 0) {
+		reply_err(c, &e);
+		return;
+	}
+	u->has_env = true;
+	if (item_check_header(&u->env.header, &r->by->cert, &r->session->m,
+			      &e) < 0) {
+		reply_err(c, &e);
+		return;
+	}
+	memcpy(u->id, u->env.header.id, sizeof u->id);
+	u->expected = (uint64_t)u->env.header.size + BLOB_OVERHEAD;
+	if (r->has_length && rest != u->expected) {
+		reply_error(c, 400, "bad_request",
+			    "the blob's length is not the header's size");
+		return;
+	}
+	pthread_mutex_lock(&st->lock);
+	int rc = check_new_id(r->session, u->id, r->by, NULL, u->env.sig,
+			      &error, &message);
+	pthread_mutex_unlock(&st->lock);
+	if (rc < 0)
+		reply_error(c, 409, error, message);
+	else if (begin_blob(c, u, &e) < 0)
+		reply_err(c, &e);
+}
+
+/* The u32 and the envelope.  Gives how much of b it took. */
+static size_t take_head(struct conn *c, struct upload *u, struct bytes b)
+{
+	size_t need = 4;
+	if (u->head.len >= 4)
+		need = 4 + (size_t)load_u32be(u->head.data);
+	size_t n = need - u->head.len < b.n ? need - u->head.len : b.n;
+	buf_add(&u->head, b.p, n);
+	if (u->head.len < need)
+		return n;
+	uint32_t len = load_u32be(u->head.data);
+	if (len > ENVELOPE_MAX)
+		reply_error(c, 413, "too_large", "an envelope has at most "
+			    "8 KiB");
+	else if (len == 0)
+		reply_error(c, 400, "bad_request", "no envelope");
+	return n;
+}
+
+static int write_all(int fd, struct bytes b, struct err *e)
+{
+	while (b.n) {
+		ssize_t n = write(fd, b.p, b.n);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(e, "cannot store the blob");
+		b.p += n;
+		b.n -= (size_t)n;
+	}
+	return 0;
+}
+
+static void take_blob(struct conn *c, struct upload *u, struct bytes b)
+{
+	struct err e;
+	if (b.n > u->expected - u->have) {
+		reply_error(c, 400, "bad_request",
+			    "the blob is longer than its header says");
+		return;
+	}
+	u->have += b.n;
+	if (u->fd < 0) {
+		buf_add(&u->small, b.p, b.n);
+		return;
+	}
+	hash_add(u->hash, b.p, b.n);
+	if (write_all(u->fd, b, &e) < 0)
+		reply_err(c, &e);
+}
+
+void upload_data(struct conn *c, struct bytes b)
+{
+	struct upload *u = c->req->upload;
+	while (!u->in_blob && b.n && c->state == CONN_BODY) {
+		size_t n = take_head(c, u, b);
+		b.p += n;
+		b.n -= n;
+		if (u->head.len > 4 && c->state == CONN_BODY &&
+		    u->head.len == 4 + (size_t)load_u32be(u->head.data))
+			judge(c, u, c->req->left + b.n);
+	}
+	if (b.n && c->state == CONN_BODY)
+		take_blob(c, u, b);
+}
+
+/* ---- the end ---- */
+
+static struct intent *post_intent(struct conn *c, struct upload *u,
+				  const uint8_t sha256[HASH_SIZE])
+{
+	struct req *r = c->req;
+	const struct item_header *h = &u->env.header;
+	cleanup_buf struct buf extra = { 0 }, data = { 0 };
+	buf_add(&extra, u->id, ITEM_ID);
+	buf_add(&extra, h->author, PRIM_PUB);
+	buf_add_byte(&extra, (uint8_t)h->kind);
+	buf_add(&extra, sha256, HASH_SIZE);
+	buf_add(&extra, u->env.sig, FACT_SIG);
+	fact_add_u64(&extra, u->expected);
+	fact_add_u64(&extra, u->blob.name);
+	buf_add_str(&data, "{\"envelope\":");
+	json_put_string(&data, (struct bytes){ u->head.data + 4,
+					       u->head.len - 4 });
+	buf_add_byte(&data, '}');
+	struct intent *it = intent_new(r->session, REC_ITEM, loop_wall_ms(),
+				       buf_bytes(&extra), buf_bytes(&data));
+	if (it)
+		memcpy(it->sig, u->env.sig, FACT_SIG);
+	return it;
+}
+
+static struct intent *put_intent(struct conn *c, struct upload *u)
+{
+	struct req *r = c->req;
+	cleanup_buf struct buf extra = { 0 }, data = { 0 };
+	buf_add(&extra, u->id, ITEM_ID);
+	buf_add(&extra, r->by->cert.pub, PRIM_PUB);
+	fact_add_u64(&extra, u->blob.name);
+	buf_addf(&data, "{\"item\":\"%s\"}", u->id);
+	return intent_new(r->session, REC_RESEEDED, loop_wall_ms(),
+			  buf_bytes(&extra), buf_bytes(&data));
+}
+
+/* A large blob on its way through the pool, then to commit. */
+struct sealing {
+	struct loop *loop;
+	struct intent *it;
+	int fd;
+};
+
+static void seal(void *arg)
+{
+	struct sealing *s = arg;
+	struct state *st = s->loop->st;
+	struct err e;
+	if (blob_seal(st->blobs, &s->it->file, s->fd, &e) == 0) {
+		commit_queue(s->loop->commit, s->it);
+	} else {
+		blob_remove(st->blobs, &s->it->file);
+		s->it->status = err_http(e.code);
+		s->it->error = err_http_code(e.code);
+		s->it->message = "the relay cannot store this now; try again "
+				 "later";
+		loop_post(s->loop->index, &s->it->mail);
+	}
+	free(s);
+}
+
+static void send_large(struct conn *c, struct upload *u, struct intent *it)
+{
+	struct sealing *s = malloc(sizeof *s);
+	if (s)
+		*s = (struct sealing){ c->loop, it, u->fd };
+	it->file = u->blob;
+	if (!s || pool_run(c->loop->st->pool, seal, s) < 0) {
+		free(s);
+		intent_free(it);
+		reply_error(c, 503, "unavailable", "out of memory");
+		return;
+	}
+	u->fd = -1;	/* now the pool's */
+}
+
+static int check_hash(struct upload *u, const uint8_t sha256[HASH_SIZE],
+		      struct err *e)
+{
+	if (!u->put)
+		return envelope_verify(&u->env, sha256, e);
+	if (memcmp(u->want, sha256, HASH_SIZE) == 0)
+		return 0;
+	return err_set(e, ERR_SIGNATURE, "not the blob that was signed");
+}
+
+void upload_end(struct conn *c)
+{
+	struct upload *u = c->req->upload;
+	uint8_t sha256[HASH_SIZE];
+	struct err e;
+	if (!u->in_blob || u->have != u->expected) {
+		reply_error(c, 400, "bad_request",
+			    "the blob is shorter than its header says");
+		return;
+	}
+	if (u->hash)
+		hash_final(u->hash, sha256);
+	else
+		hash_sha256(sha256, u->small.data, u->small.len);
+	if (check_hash(u, sha256, &e) < 0) {
+		reply_err(c, &e);
+		return;
+	}
+	struct intent *it = u->put ? put_intent(c, u) :
+				     post_intent(c, u, sha256);
+	if (!it) {
+		reply_error(c, 503, "unavailable", "out of memory");
+		return;
+	}
+	it->by = c->req->by;
+	it->blob_n = u->expected;
+	memcpy(it->sha256, sha256, HASH_SIZE);
+	memcpy(it->key, u->id, ITEM_ID);
+	it->loop = c->loop->index;
+	it->fd = c->fd;
+	it->gen = c->generation;
+	if (u->fd >= 0) {
+		send_large(c, u, it);
+	} else {
+		it->blob = u->small;
+		u->small = (struct buf){ 0 };
+		route_commit(c, it);
+	}
+}

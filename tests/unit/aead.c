@@ -91,21 +91,27 @@ static void ranges(void)
 
 static void sectors(void)
 {
-	uint8_t key[64], in[AEAD_SECTOR], a[AEAD_SECTOR], b[AEAD_SECTOR];
+	static uint8_t in[2 * AEAD_SECTOR], a[2 * AEAD_SECTOR], b[AEAD_SECTOR];
+	uint8_t key[64];
 
 	for (int i = 0; i < 64; i++)
 		key[i] = (uint8_t)i;
 	memset(in, 'x', sizeof in);
-	ok(aead_xts_seal(key, 7, a, in) == 0 &&
-	   aead_xts_seal(key, 8, b, in) == 0 && memcmp(a, b, sizeof a) != 0,
+	struct aead_xts *x = aead_xts_new(key);
+	ok(x && aead_xts_seal(x, 7, a, in, 2) == 0 &&
+	   memcmp(a, a + AEAD_SECTOR, AEAD_SECTOR) != 0,
 	   "the same bytes differ from sector to sector");
-	ok(aead_xts_open(key, 7, b, a) == 0 && memcmp(b, in, sizeof b) == 0,
-	   "a sector opens as itself");
-	ok(aead_xts_open(key, 8, b, a) == 0 && memcmp(b, in, sizeof b) != 0,
-	   "and as no other");
-	memset(key + 32, 0, 32);
-	memset(key, 0, 32);
-	ok(aead_xts_seal(key, 0, a, in) < 0, "two equal halves are refused");
+	ok(aead_xts_open(x, 8, b, a + AEAD_SECTOR, 1) == 0 &&
+	   memcmp(b, in, sizeof b) == 0, "a sector opens as itself");
+	ok(aead_xts_open(x, 7, b, a + AEAD_SECTOR, 1) == 0 &&
+	   memcmp(b, in, sizeof b) != 0, "and as no other");
+	aead_xts_free(x);
+	aead_xts_free(NULL);
+	memset(key, 0, sizeof key);
+	x = aead_xts_new(key);
+	ok(!x || aead_xts_seal(x, 0, a, in, 1) < 0,
+	   "two equal halves are refused");
+	aead_xts_free(x);
 }
 
 int main(void)

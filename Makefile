@@ -82,9 +82,16 @@ $(B)/airlox-relay: $(relay_o) $(B)/libcore.a
 $(B)/airloxfs: $(mount_o) $(B)/libhost.a $(B)/libcore.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_airloxfs)
 
-# A unit test stands on the libraries; one of the relay's rooms includes
-# the .c it tests.
-$(B)/tests/%: $(B)/tests/%.o $(B)/libhost.a $(B)/libcore.a
+# A unit test stands on the libraries; the rooms of the programs, but for
+# their mains, are libraries to it as well.
+$(B)/librelay.a: $(filter-out %/main.o,$(relay_o))
+	@mkdir -p $(@D) && rm -f $@
+	$(call say,AR,$@)ar rcs $@ $^
+$(B)/libmount.a: $(filter-out %/main.o,$(mount_o))
+	@mkdir -p $(@D) && rm -f $@
+	$(call say,AR,$@)ar rcs $@ $^
+test_libs := $(B)/librelay.a $(B)/libmount.a $(B)/libhost.a $(B)/libcore.a
+$(B)/tests/%: $(B)/tests/%.o $(test_libs)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_airloxfs)
 .PRECIOUS: $(B)/%.o
@@ -108,7 +115,7 @@ arrows: all
 
 # The fuzzers are clang's, in a build of their own.
 fuzz_bin := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
-$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/libhost.a $(B)/libcore.a
+$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(test_libs)
 	$(call say,LD,$@)$(CC) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_airloxfs)
 fuzz-bin: $(fuzz_bin)
 fuzz:

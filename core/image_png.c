@@ -178,8 +178,10 @@ int image_png_decode(struct bytes file, struct buf *pixels, struct err *e)
 		png_set_read_fn(png, &d, on_read);
 		png_set_user_limits(png, IMAGE_MAX_SIDE, IMAGE_MAX_SIDE);
 		png_set_chunk_malloc_max(png, PIECE_BYTES);
+		/* Only what makes pixels (-1): for the rest libpng would
+		 * allocate what a length says, before it looks. */
 		png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER,
-					    NULL, 0);
+					    NULL, -1);
 		r = read_rows(png, info, &d, pixels);
 	}
 	png_destroy_read_struct(&png, &info, NULL);

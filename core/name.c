@@ -93,6 +93,8 @@ int name_check_entry(struct bytes path, struct err *e)
 {
 	size_t parts = 0, from = 0;
 
+	if (path.n == 0)
+		return err_set(e, ERR_NAME, "the path is empty");
 	if (path.n > NAME_PATH_BYTES)
 		return err_set(e, ERR_NAME, "the path is longer than %d bytes",
 			       NAME_PATH_BYTES);

@@ -12,12 +12,13 @@
 #define SMALL_MAX (64 * 1024)		/* answers of a few fields */
 #define MANIFEST_ANSWER_MAX (4 * MANIFEST_MAX)
 #define STREAM_STALL_MS 45000
+#define EVENTS_MAX ((uint64_t)64 << 20)
 #define AUDIT_MAX ((uint64_t)1 << 32)
 
 struct wire {
 	struct rest *rest;
 	char *sid;
-	int connect_ms, stall_ms;
+	int connect_ms, stall_ms, total_ms;
 	char word[32];
 	int64_t retry_after_ms;
 };
@@ -60,6 +61,7 @@ void wire_set_patience(struct wire *w, int connect_ms, int stall_ms)
 	w->stall_ms = stall_ms;
 }
 
+void wire_set_total(struct wire *w, int total_ms) { w->total_ms = total_ms; }
 void wire_abort(struct wire *w) { rest_abort(w->rest); }
 void wire_resume(struct wire *w) { rest_resume(w->rest); }
 struct rest *wire_rest(struct wire *w) { return w->rest; }
@@ -77,6 +79,7 @@ static int call(struct wire *w, struct rest_call *c, struct err *e)
 		c->connect_ms = w->connect_ms;
 	if (!c->stall_ms)
 		c->stall_ms = w->stall_ms;
+	c->total_ms = w->total_ms;
 	int r = rest_do(w->rest, c, e);
 	memcpy(w->word, c->word, sizeof w->word);
 	w->retry_after_ms = c->retry_after_ms;
@@ -245,6 +248,61 @@ int wire_stream(struct wire *w, int64_t after,
 	sse_free(&l.sse);
 	if (l.failed && e)
 		*e = heard;
+	return r;
+}
+
+static int tell_event(const cJSON *item,
+		      int (*on)(void *arg, const struct event *ev,
+				struct err *e),
+		      void *arg, struct err *e)
+{
+	const char *kind = cJSON_GetStringValue(
+		cJSON_GetObjectItemCaseSensitive(item, "kind"));
+	const cJSON *seq = cJSON_GetObjectItemCaseSensitive(item, "seq");
+	struct event ev = { .has_seq = true };
+	if (!kind || !*kind || strlen(kind) > SSE_KIND_MAX ||
+	    !cJSON_IsNumber(seq) || !(seq->valuedouble >= 0) ||
+	    seq->valuedouble > (double)JSON_INT_MAX)
+		return 0;
+	strcpy(ev.kind, kind);
+	ev.seq = (uint64_t)seq->valuedouble;
+	char *text = cJSON_PrintUnformatted(
+		cJSON_GetObjectItemCaseSensitive(item, "data"));
+	if (!text)
+		return 0;
+	ev.data = bytes_str(text);
+	int r = on(arg, &ev, e);
+	free(text);
+	return r;
+}
+
+int wire_events(struct wire *w, int64_t after,
+		int (*on)(void *arg, const struct event *ev, struct err *e),
+		void *arg, uint64_t *count, struct err *e)
+{
+	cleanup_buf struct buf answer = { 0 };
+	char tail[48] = "/events";
+	struct rest_call c = { .method = "GET", .answer = &answer,
+			       .answer_max = EVENTS_MAX };
+	*count = 0;
+	if (after >= 0)
+		snprintf(tail, sizeof tail, "/events?after=%lld",
+			 (long long)after);
+	if (call_tail(w, &c, tail, e) < 0)
+		return -1;
+	cJSON *doc = cJSON_ParseWithLength((const char *)answer.data,
+					   answer.len);
+	const cJSON *item, *list = cJSON_GetObjectItemCaseSensitive(doc,
+								 "events");
+	int r = cJSON_IsArray(list) ? 0 :
+		err_set(e, ERR_PROTO, "the relay's answer has no events");
+	if (r == 0)
+		cJSON_ArrayForEach(item, list) {
+			++*count;
+			if ((r = tell_event(item, on, arg, e)) < 0)
+				break;
+		}
+	cJSON_Delete(doc);
 	return r;
 }
 

@@ -20,6 +20,8 @@ int wire_set_token(struct wire *w, const char *token, struct err *e);
 /* How long a call may wait: for a connection, and without a byte moving.
  * 0 keeps the default (10 s, 30 s). */
 void wire_set_patience(struct wire *w, int connect_ms, int stall_ms);
+/* Ends each later call after so long, 0 never. */
+void wire_set_total(struct wire *w, int total_ms);
 void wire_abort(struct wire *w);	/* any thread; sticky, see rest_abort */
 void wire_resume(struct wire *w);
 struct rest *wire_rest(struct wire *w);
@@ -43,6 +45,13 @@ int wire_join(struct wire *w, struct bytes signed_join,
 int wire_stream(struct wire *w, int64_t after,
 		int (*on)(void *arg, const struct event *ev, struct err *e),
 		void *arg, uint64_t *delivered, struct err *e);
+
+/* One GET of the events after `after`, at most 64 MiB of them: for commands
+ * that want what is there now and go.  *count is how many came; 0 is the
+ * end. */
+int wire_events(struct wire *w, int64_t after,
+		int (*on)(void *arg, const struct event *ev, struct err *e),
+		void *arg, uint64_t *count, struct err *e);
 
 /* Posts u32 length, envelope, blob (blob_n bytes of fd from offset 0).
  * wire_post_item gives the seq; `moved` (may be NULL) hears of progress.

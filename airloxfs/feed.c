@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include <string.h>
+#include <time.h>
+
+#include "airloxfs/feed.h"
+
+#define WAITING_MAX 1000
+
+int feed_open(struct feed *f, struct peer *p,
+	      int (*show)(void *arg, const struct shown *s, struct err *e),
+	      void *arg, struct err *e)
+{
+	*f = (struct feed){ .peer = p, .show = show, .arg = arg };
+	f->listen = peer_wire(p, e);
+	f->get = f->listen ? peer_wire(p, e) : NULL;
+	return f->get ? 0 : -1;
+}
+
+void feed_close(struct feed *f)
+{
+	wire_free(f->listen);
+	wire_free(f->get);
+	for (size_t i = 0; i < f->waiting_n; i++)
+		incoming_free(f->waiting[i]);
+	free(f->waiting);
+	*f = (struct feed){ 0 };
+}
+
+/* --- items --- */
+
+/* Takes the item over: somebody who has it may bring it back. */
+static void wait_for(struct feed *f, struct incoming *in)
+{
+	void *v = f->waiting_n < WAITING_MAX ?
+		realloc(f->waiting, (f->waiting_n + 1) * sizeof in) : NULL;
+	if (!v) {
+		incoming_free(in);
+		return;
+	}
+	f->waiting = v;
+	f->waiting[f->waiting_n++] = in;
+	wire_want(f->get, in->env.header.id, NULL);
+}
+
+static struct incoming *stop_waiting(struct feed *f, const char *id)
+{
+	for (size_t i = 0; i < f->waiting_n; i++) {
+		struct incoming *in = f->waiting[i];
+		if (strcmp(in->env.header.id, id) != 0)
+			continue;
+		f->waiting[i] = f->waiting[--f->waiting_n];
+		return in;
+	}
+	return NULL;
+}
+
+static enum shown_status status_of(const struct err *e)
+{
+	if (e->code == ERR_NOT_FOUND)
+		return SHOWN_EVICTED;
+	return peer_may_retry(e) || e->code == ERR_SYS ||
+	       e->code == ERR_FULL ? SHOWN_PENDING : SHOWN_REJECTED;
+}
+
+/* Fetches, opens, acknowledges and shows; true if the blob is gone. */
+static int show_item(struct feed *f, struct incoming *in, bool *gone,
+		     struct err *e)
+{
+	struct err why = { 0 };
+	struct shown s = { .seq = in->seq, .id = in->env.header.id,
+			   .item = in, .why = &why };
+	s.author = people_find(&f->peer->people, in->author.pub);
+	cleanup_fd int fd = peer_fetch(f->peer, f->get, in, NULL, NULL, &why);
+	if (fd >= 0)
+		s.opened = opened_new(f->peer, in, fd, NULL, NULL, &why);
+	if (fd >= 0 && !in->mine)
+		peer_ack(f->get, s.id, NULL);
+	if (!s.opened)
+		s.status = status_of(&why);
+	*gone = s.status == SHOWN_EVICTED;
+	int r = f->show(f->arg, &s, e);
+	opened_free(s.opened);
+	return r;
+}
+
+static int hear_item(struct feed *f, struct incoming *in, struct err *e)
+{
+	bool gone = false;
+	int r = f->quiet ? 0 : show_item(f, in, &gone, e);
+	if (gone)
+		wait_for(f, in);
+	else
+		incoming_free(in);
+	return r;
+}
+
+static int hear_rejected(struct feed *f, const struct news *n, struct err *e)
+{
+	const struct shown s = { .status = SHOWN_REJECTED, .seq = n->seq,
+				 .id = n->id[0] ? n->id : NULL,
+				 .author = n->who, .why = &n->why };
+	return f->quiet ? 0 : f->show(f->arg, &s, e);
+}
+
+/* Another one asks for a blob that we may hold.  What history tells of was
+ * answered or has lapsed. */
+static void bring_back(struct feed *f, const struct news *n)
+{
+	if (!f->live || !n->who || !memcmp(n->pub, f->peer->pub, PRIM_PUB))
+		return;
+	cleanup_fd int fd = cache_open_blob(f->peer->cache, n->id, NULL);
+	int64_t size = fd < 0 ? -1 : file_size(fd, NULL);
+	if (size > 0)
+		wire_blob_put(f->get, n->id, fd, (uint64_t)size, NULL);
+}
+
+static int hear(void *arg, const struct event *ev, struct err *e)
+{
+	struct feed *f = arg;
+	struct incoming *in = NULL;
+	struct news n;
+	int r = peer_apply(f->peer, ev, &n, e);
+	if (r == 0 && n.kind == NEWS_ITEM) {
+		in = n.item;
+		n.item = NULL;
+	} else if (r == 0 && n.kind == NEWS_REJECTED) {
+		r = hear_rejected(f, &n, e);
+	} else if (n.kind == NEWS_WANT) {
+		bring_back(f, &n);
+	} else if (n.kind == NEWS_RESEEDED) {
+		in = stop_waiting(f, n.id);
+	}
+	if (in)
+		r = hear_item(f, in, e);
+	news_free(&n);
+	if (r == 0 && f->peer->state == PEER_CLOSED)
+		return err_set(e, ERR_GONE, "the session is over");
+	return r;
+}
+
+/* --- following --- */
+
+int feed_now(struct feed *f, struct err *e)
+{
+	uint64_t count;
+	int64_t before;
+	do {
+		before = f->peer->seq;
+		if (wire_events(f->listen, before, hear, f, &count, e) < 0)
+			return -1;
+	} while (count && f->peer->seq > before);
+	return 0;
+}
+
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static void wait_ms(int64_t ms)
+{
+	if (ms <= 0)
+		return;
+	const struct timespec t = { .tv_sec = ms / 1000,
+				    .tv_nsec = ms % 1000 * 1000000 };
+	nanosleep(&t, NULL);
+}
+
+int feed_follow(struct feed *f, int64_t end_ms, struct err *e)
+{
+	f->live = true;
+	for (unsigned tries = 0;; tries++) {
+		int64_t left = end_ms - clock_mono_ms();
+		uint64_t heard = 0;
+		if (left <= 0)
+			return 0;
+		wire_set_total(f->listen, (int)min64(left, INT32_MAX));
+		int r = wire_stream(f->listen, f->peer->seq, hear, f, &heard,
+				    e);
+		if (f->peer->state == PEER_CLOSED)
+			return 0;
+		if (clock_mono_ms() >= end_ms)
+			return 0;
+		if (r < 0 && !peer_may_retry(e))
+			return peer_heard(f->peer, e) ? 0 : -1;
+		if (heard)
+			tries = 0;
+		wait_ms(min64(peer_delay_ms(tries, wire_retry_after_ms(
+						    f->listen)),
+			      end_ms - clock_mono_ms()));
+	}
+}

@@ -52,10 +52,10 @@ LIBS_core := -lsodium -lcrypto -lpng -ljpeg -lwebpdemux -lwebp -lz -lunistring
 LIBS_airloxfs := -lcurl -lcjson -lfuse3 -lseccomp $(LIBS_core) -lpthread
 LIBS_relay := -lsodium -lcrypto -lunistring -lpthread
 
-core_o := $(patsubst %.c,$(B)/%.o,$(wildcard core/*.c))
-host_o := $(patsubst %.c,$(B)/%.o,$(wildcard core/host/*.c))
-mount_o := $(patsubst %.c,$(B)/%.o,$(wildcard airloxfs/*.c airloxfs/cmd/*.c))
-relay_o := $(patsubst %.c,$(B)/%.o,$(wildcard relay/*.c))
+core_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/*.c))
+host_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/host/*.c))
+mount_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard airloxfs/*.c airloxfs/cmd/*.c))
+relay_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard relay/*.c))
 unit_bin := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*.c))
 helper_bin := $(patsubst tests/hostile/%.c,$(B)/tests/hostile/%,$(wildcard tests/hostile/*.c))
 
@@ -64,7 +64,7 @@ say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2);)
 
 all: $(B)/airloxfs $(B)/airlox-relay
 
-$(B)/%.o: %.c
+$(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CFLAGS) -c -o $@ $<
 
@@ -91,10 +91,10 @@ $(B)/libmount.a: $(filter-out %/main.o,$(mount_o))
 	@mkdir -p $(@D) && rm -f $@
 	$(call say,AR,$@)ar rcs $@ $^
 test_libs := $(B)/librelay.a $(B)/libmount.a $(B)/libhost.a $(B)/libcore.a
-$(B)/tests/%: $(B)/tests/%.o $(test_libs)
+$(B)/tests/%: $(B)/obj/tests/%.o $(test_libs)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_airloxfs)
-.PRECIOUS: $(B)/%.o
+.PRECIOUS: $(B)/obj/%.o
 
 tests: all $(unit_bin) $(helper_bin)
 
@@ -115,7 +115,8 @@ arrows: all
 
 # The fuzzers are clang's, in a build of their own.
 fuzz_bin := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
-$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(test_libs)
+$(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(test_libs)
+	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_airloxfs)
 fuzz-bin: $(fuzz_bin)
 fuzz:

@@ -12,7 +12,7 @@ from client import AIRLOX, Cli, Sdk, exchange, lib  # noqa: E402
 
 OURS = lib.AIRLOXFS
 FLAGS = ("--json", "--as", "olga", "--execute", "--runtime", "python3.11",
-         "--job-timeout", "90s", "--job-memory", "256", "--package", "NumPy",
+         "--job-timeout", "90s", "--job-memory", "256", "--package", "numpy",
          "--no-approval", "--ttl", "2h", "--max-item-mb", "7",
          "--types", "text,py,md,zip,image", "--description", "The owner")
 

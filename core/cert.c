@@ -77,7 +77,7 @@ static int take_cert(struct cert *c, struct cert_text *text,
 	text->body = body->raw;
 	json_open(&r, body, "certificate");
 	c->issued_at_ms = json_take_int(&r, "issued_at_ms", 0, JSON_INT_MAX);
-	json_take_fixed(&r, "participant_pub", c->pub, PRIM_PUB);
+	key_take(&r, "participant_pub", c->pub);
 	if (role_parse(&c->role, json_take_string(&r, "role")) < 0)
 		json_fail(&r, "role", "is unknown");
 	take_session(&r, m);
@@ -153,57 +153,27 @@ int cert_build(struct buf *out, const struct cert *c, const struct manifest *m,
 
 /* --- joins --- */
 
-/* Display text of a field, as an owned string (it holds no NUL). */
-static char *take_display(struct json_reader *r, const char *key,
-			  size_t max_chars)
-{
-	struct bytes s = json_take_string(r, key);
-	struct err why;
+/* What a join says in words, before it is known who says it: the published
+ * client looks at the signatures first. */
+struct join_words {
+	struct bytes description, display_name, host, name;
+	bool has_description;
+	const struct json *labels;
+};
 
-	if (r->bad)
-		return NULL;
-	if (clear_check(s, max_chars, key, &why) < 0) {
-		json_fail(r, key, "is not plain display text, or too long");
-		return NULL;
-	}
-	char *copy = strndup((const char *)s.p, s.n);
-	if (!copy)
-		json_fail(r, key, "out of memory");
-	return copy;
-}
-
-static void take_labels(struct runner_info *info, struct json_reader *r)
-{
-	const struct json *list = json_take_array(r, "labels");
-
-	if (!list)
-		return;
-	if (list->count > LABELS_MAX) {
-		json_fail(r, "labels", "are more than 16");
-		return;
-	}
-	for (const struct json *v = list->child; v; v = v->next) {
-		if (v->type != JSON_STRING || !label_ok(v->str)) {
-			json_fail(r, "labels", "has one that is none");
-			return;
-		}
-		memcpy(info->labels[info->label_n++], v->str.p, v->str.n);
-	}
-}
-
-static int take_runner(struct runner_info *info, const struct json *v,
-		       struct err *e)
+static int take_runner(struct runner_info *info, struct join_words *words,
+		       const struct json *v, struct err *e)
 {
 	struct json_reader r;
 
 	json_open(&r, v, "runner");
-	info->host = take_display(&r, "host", HOST_CHARS);
-	take_labels(info, &r);
-	struct bytes name = json_take_string(&r, "name");
-	if (label_ok(name))
-		memcpy(info->name, name.p, name.n);
-	else
-		json_fail(&r, "name", "is none");
+	words->host = json_take_string(&r, "host");
+	words->labels = json_take_array(&r, "labels");
+	for (const struct json *at = words->labels ? words->labels->child
+						   : NULL; at; at = at->next)
+		if (at->type != JSON_STRING)
+			json_fail(&r, "labels", "are not strings");
+	words->name = json_take_string(&r, "name");
 	info->network_unblocked = json_take_bool(&r, "network_unblocked");
 	int box = word_index(sandboxes, COUNT(sandboxes),
 			     json_take_string(&r, "sandbox"));
@@ -225,19 +195,20 @@ static void take_kind(struct join *j, struct json_reader *r)
 }
 
 /* Form only; `cert` is the certificate inside. */
-static int take_join(struct join *j, const struct json *body,
-		     const struct json **cert, const struct manifest *m,
-		     struct err *e)
+static int take_join(struct join *j, struct join_words *words,
+		     const struct json *body, const struct json **cert,
+		     const struct manifest *m, struct err *e)
 {
 	struct json_reader r;
 
 	json_open(&r, body, "join");
 	*cert = json_take_object(&r, "cert");
 	j->created_at_ms = json_take_int(&r, "created_at_ms", 0, JSON_INT_MAX);
-	if (r.next && bytes_eq(r.next->key, bytes_str("description")))
-		j->description = take_display(&r, "description",
-					      DESCRIPTION_CHARS);
-	j->display_name = take_display(&r, "display_name", NAME_CHARS);
+	words->has_description = r.next && bytes_eq(r.next->key,
+						    bytes_str("description"));
+	if (words->has_description)
+		words->description = json_take_string(&r, "description");
+	words->display_name = json_take_string(&r, "display_name");
 	take_kind(j, &r);
 	const struct json *runner = json_take(&r, "runner");
 	take_session(&r, m);
@@ -245,12 +216,61 @@ static int take_join(struct join *j, const struct json *body,
 	if (json_close(&r, e) < 0)
 		return -1;
 	j->has_runner = !json_is_null(runner);
-	return j->has_runner ? take_runner(&j->runner, runner, e) : 0;
+	return j->has_runner ? take_runner(&j->runner, words, runner, e) : 0;
+}
+
+/* Display text as an owned string (it holds no NUL). */
+static int keep_display(char **out, struct bytes s, size_t max_chars,
+			const char *what, struct err *e)
+{
+	if (clear_check(s, max_chars, what, e) < 0)
+		return -1;
+	*out = strndup((const char *)s.p, s.n);
+	return *out ? 0 : err_set(e, ERR_MEMORY, "out of memory");
+}
+
+static int keep_runner(struct runner_info *info,
+		       const struct join_words *words, struct err *e)
+{
+	if (!label_ok(words->name))
+		return err_set(e, ERR_INVALID, "join: the runner's name is "
+			       "none");
+	memcpy(info->name, words->name.p, words->name.n);
+	if (words->labels->count > LABELS_MAX)
+		return err_set(e, ERR_INVALID, "join: more than 16 labels");
+	for (const struct json *v = words->labels->child; v; v = v->next) {
+		if (!label_ok(v->str))
+			return err_set(e, ERR_INVALID, "join: a label of the "
+				       "runner is none");
+		memcpy(info->labels[info->label_n++], v->str.p, v->str.n);
+	}
+	return keep_display(&info->host, words->host, HOST_CHARS,
+			    "the runner's host", e);
+}
+
+static int keep_words(struct join *j, const struct join_words *words,
+		      struct err *e)
+{
+	bool is_runner = j->cert.role == ROLE_RUNNER;
+
+	if (is_runner != (j->kind == KIND_RUNNER) ||
+	    is_runner != j->has_runner)
+		return err_set(e, ERR_INVALID, "join: role runner, kind runner "
+			       "and runner info come together");
+	if (keep_display(&j->display_name, words->display_name, NAME_CHARS,
+			 "display_name", e) < 0)
+		return -1;
+	if (words->has_description &&
+	    keep_display(&j->description, words->description,
+			 DESCRIPTION_CHARS, "description", e) < 0)
+		return -1;
+	return j->has_runner ? keep_runner(&j->runner, words, e) : 0;
 }
 
 static int read_join(struct join *j, const struct json *doc,
 		     const struct manifest *m, struct err *e)
 {
+	struct join_words words = { 0 };
 	const struct json *cert;
 	struct cert_text text;
 	struct json_reader r;
@@ -259,17 +279,13 @@ static int read_join(struct join *j, const struct json *doc,
 	json_open(&r, doc, "signed join");
 	const struct json *body = json_take_object(&r, "join");
 	json_take_fixed(&r, "sig", sig, sizeof sig);
-	if (json_close(&r, e) < 0 || take_join(j, body, &cert, m, e) < 0 ||
-	    take_cert(&j->cert, &text, cert, m, e) < 0)
+	if (json_close(&r, e) < 0 ||
+	    take_join(j, &words, body, &cert, m, e) < 0 ||
+	    take_cert(&j->cert, &text, cert, m, e) < 0 ||
+	    verify_cert(&j->cert, &text, m, e) < 0 ||
+	    key_verify(sig, j->cert.pub, KEY_JOIN, body->raw, e) < 0)
 		return -1;
-	bool is_runner = j->cert.role == ROLE_RUNNER;
-	if (is_runner != (j->kind == KIND_RUNNER) ||
-	    is_runner != j->has_runner)
-		return err_set(e, ERR_INVALID, "join: role runner, kind runner "
-			       "and runner info come together");
-	if (verify_cert(&j->cert, &text, m, e) < 0)
-		return -1;
-	return key_verify(sig, j->cert.pub, KEY_JOIN, body->raw, e);
+	return keep_words(j, &words, e);
 }
 
 int join_parse(struct join *j, struct bytes signed_join,

@@ -48,7 +48,7 @@ static void take_id(struct json_reader *r, const char *key,
 		json_fail(r, key, "is not an item id");
 }
 
-int item_take_ref(struct item_ref *ref, const struct json *v, struct err *e)
+static int take_ref(struct item_ref *ref, const struct json *v, struct err *e)
 {
 	struct json_reader r;
 
@@ -59,8 +59,8 @@ int item_take_ref(struct item_ref *ref, const struct json *v, struct err *e)
 	return json_close(&r, e);
 }
 
-int item_take_refs(struct item_ref **refs, size_t *n, const struct json *list,
-		   struct err *e)
+static int take_refs(struct item_ref **refs, size_t *n,
+		     const struct json *list, struct err *e)
 {
 	*refs = NULL;
 	*n = 0;
@@ -70,7 +70,7 @@ int item_take_refs(struct item_ref **refs, size_t *n, const struct json *list,
 	if (!v)
 		return err_set(e, ERR_MEMORY, "out of memory");
 	for (const struct json *at = list->child; at; at = at->next) {
-		if (item_take_ref(&v[*n], at, e) < 0) {
+		if (take_ref(&v[*n], at, e) < 0) {
 			free(v);
 			*n = 0;
 			return -1;
@@ -122,7 +122,7 @@ static int take_header(struct item_header *h, const struct json *v,
 	struct json_reader r;
 
 	json_open(&r, v, "item header");
-	json_take_fixed(&r, "author", h->author, PRIM_PUB);
+	key_take(&r, "author", h->author);
 	h->created_at_ms = json_take_int(&r, "created_at_ms", 0, JSON_INT_MAX);
 	take_id(&r, "id", h->id);
 	take_kind(h, &r);
@@ -139,7 +139,7 @@ static int take_header(struct item_header *h, const struct json *v,
 	json_take_int(&r, "v", 1, 1);
 	if (json_close(&r, e) < 0)
 		return -1;
-	return item_take_refs(&h->refs, &h->ref_n, refs, e);
+	return take_refs(&h->refs, &h->ref_n, refs, e);
 }
 
 int item_parse_header(struct item_header *h, struct bytes in, struct err *e)

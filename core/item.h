@@ -62,13 +62,6 @@ void item_put_ref(struct buf *out, const struct item_ref *ref);	/* {...} */
 int item_parse_header(struct item_header *h, struct bytes in, struct err *e);
 void item_free_header(struct item_header *h);	/* its refs */
 
-/* Readers of references, for who parses a payload.  *refs is owned by the
- * caller (NULL when there are none). */
-struct json;
-int item_take_ref(struct item_ref *ref, const struct json *v, struct err *e);
-int item_take_refs(struct item_ref **refs, size_t *n, const struct json *list,
-		   struct err *e);
-
 /* The author is the certificate's participant: the first check of a client,
  * before length and signature.  ERR_POLICY. */
 int item_check_author(const struct item_header *h, const struct cert *author,

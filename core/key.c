@@ -3,6 +3,7 @@
 
 #include "core/enc.h"
 #include "core/hash.h"
+#include "core/json.h"
 #include "core/key.h"
 
 static const char *const contexts[] = {
@@ -64,6 +65,13 @@ int key_verify(const uint8_t sig[PRIM_SIG], const uint8_t pub[PRIM_PUB],
 		return err_set(e, ERR_SIGNATURE, "%s: signature is not right",
 			       contexts[context]);
 	return 0;
+}
+
+void key_take(struct json_reader *r, const char *name, uint8_t pub[PRIM_PUB])
+{
+	json_take_fixed(r, name, pub, PRIM_PUB);
+	if (!r->bad && !prim_is_point(pub))
+		json_fail(r, name, "is not a public key");
 }
 
 void key_fingerprint(char out[KEY_FINGERPRINT], const uint8_t pub[PRIM_PUB])

@@ -22,6 +22,10 @@ void key_sign(uint8_t sig[PRIM_SIG], const uint8_t seed[PRIM_SEED],
 int key_verify(const uint8_t sig[PRIM_SIG], const uint8_t pub[PRIM_PUB],
 	       enum key_context context, struct bytes msg, struct err *e);
 
+/* A public key in a closed structure: base64url of a point. */
+struct json_reader;
+void key_take(struct json_reader *r, const char *name, uint8_t pub[PRIM_PUB]);
+
 #define KEY_FINGERPRINT 17	/* 16 hex digits and a NUL */
 void key_fingerprint(char out[KEY_FINGERPRINT], const uint8_t pub[PRIM_PUB]);
 

@@ -146,9 +146,9 @@ static int take_roles(struct manifest *m, const struct json *v, struct err *e)
 	struct json_reader r;
 
 	json_open(&r, v, "roles");
-	json_take_fixed(&r, "observer", m->pub[ROLE_OBSERVER], PRIM_PUB);
-	json_take_fixed(&r, "runner", m->pub[ROLE_RUNNER], PRIM_PUB);
-	json_take_fixed(&r, "sender", m->pub[ROLE_SENDER], PRIM_PUB);
+	key_take(&r, "observer", m->pub[ROLE_OBSERVER]);
+	key_take(&r, "runner", m->pub[ROLE_RUNNER]);
+	key_take(&r, "sender", m->pub[ROLE_SENDER]);
 	return json_close(&r, e);
 }
 
@@ -188,7 +188,7 @@ static int take_manifest(struct manifest *m, const struct json *v,
 	m->max_item_bytes = json_take_int(&r, "max_item_bytes", 1,
 					  MANIFEST_ITEM_MAX);
 	take_mode(m, &r);
-	json_take_fixed(&r, "owner_pub", m->pub[ROLE_OWNER], PRIM_PUB);
+	key_take(&r, "owner_pub", m->pub[ROLE_OWNER]);
 	const struct json *roles = json_take_object(&r, "roles");
 	struct bytes id = json_take_string(&r, "session_id");
 	if (key_is_session_id(id))

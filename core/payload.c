@@ -3,6 +3,7 @@
  * Form here; what a session allows of it is in payload_check.c. */
 #include <string.h>
 
+#include "core/enc.h"
 #include "core/payload.h"
 
 #define U32_MAX INT64_C(0xffffffff)
@@ -75,6 +76,22 @@ static struct bytes *take_strings(struct json_reader *r, const char *key,
 	return v;
 }
 
+/* Form only, with whatever two strings: see payload.h. */
+static int take_ref(struct item_ref *ref, const struct json *v, struct err *e)
+{
+	struct json_reader r;
+
+	*ref = (struct item_ref){ 0 };
+	json_open(&r, v, "reference");
+	struct bytes sha256 = json_take_string(&r, "blob_sha256");
+	struct bytes id = json_take_string(&r, "id");
+	if (json_close(&r, e) < 0)
+		return -1;
+	if (item_is_id(id) && enc_b64_fixed(ref->sha256, HASH_SIZE, sha256) == 0)
+		memcpy(ref->id, id.p, ITEM_ID);
+	return 0;
+}
+
 /* Null or a string. */
 static bool take_reason(struct json_reader *r, struct bytes *reason)
 {
@@ -133,11 +150,26 @@ static int take_target(struct target *t, const struct json *v, struct err *e)
 		break;
 	case TARGET_RUNNER:
 		t->name = json_take_string(&r, "name");
-		json_take_fixed(&r, "participant_pub", t->pub, PRIM_PUB);
+		key_take(&r, "participant_pub", t->pub);
 		break;
 	}
 	json_take(&r, "type");
 	return json_close(&r, e);
+}
+
+static int take_files(struct payload *p, const struct json *list,
+		      struct err *e)
+{
+	struct item_ref *v = list->count ? calloc(list->count, sizeof *v)
+					 : NULL;
+
+	if (list->count && !v)
+		return err_set(e, ERR_MEMORY, "out of memory");
+	p->u.job.files = v;
+	for (const struct json *at = list->child; at; at = at->next)
+		if (take_ref(&v[p->u.job.file_n++], at, e) < 0)
+			return -1;
+	return 0;
 }
 
 static int take_job(struct payload *p, struct json_reader *r, struct err *e)
@@ -158,8 +190,7 @@ static int take_job(struct payload *p, struct json_reader *r, struct err *e)
 	const struct json *target = json_take_object(r, "target");
 	p->u.job.timeout_s = json_take_int(r, "timeout_s", 0, U32_MAX);
 	json_take(r, "type");
-	if (json_close(r, e) < 0 ||
-	    item_take_refs(&p->u.job.files, &p->u.job.file_n, files, e) < 0)
+	if (json_close(r, e) < 0 || take_files(p, files, e) < 0)
 		return -1;
 	return take_target(&p->u.job.target, target, e);
 }
@@ -175,7 +206,7 @@ static int take_out_file(struct out_file *out, const struct json *v,
 	out->size = json_take_int(&r, "size", 0, JSON_INT_MAX);
 	if (json_close(&r, e) < 0)
 		return -1;
-	return item_take_ref(&out->item, item, e);
+	return take_ref(&out->item, item, e);
 }
 
 static int take_out_files(struct payload *p, const struct json *list,
@@ -234,7 +265,7 @@ static int take_result(struct payload *p, struct json_reader *r,
 	json_take(r, "type");
 	p->u.result.wall_ms = json_take_int(r, "wall_ms", 0, JSON_INT_MAX);
 	if (json_close(r, e) < 0 ||
-	    item_take_ref(&p->u.result.job, job, e) < 0)
+	    take_ref(&p->u.result.job, job, e) < 0)
 		return -1;
 	return take_out_files(p, out, e);
 }
@@ -251,14 +282,13 @@ static int take_event(struct payload *p, struct json_reader *r, struct err *e)
 	if (event == EVENT_JOB_CANCEL)
 		job = json_take_object(r, "job");
 	if (event == EVENT_RUNNER_APPROVE || event == EVENT_RUNNER_REJECT)
-		json_take_fixed(r, "participant_pub", p->u.event.pub,
-				PRIM_PUB);
+		key_take(r, "participant_pub", p->u.event.pub);
 	if (event == EVENT_RUNNER_REJECT)
 		p->u.event.has_reason = take_reason(r, &p->u.event.reason);
 	json_take(r, "type");
 	if (json_close(r, e) < 0)
 		return -1;
-	return job ? item_take_ref(&p->u.event.job, job, e) : 0;
+	return job ? take_ref(&p->u.event.job, job, e) : 0;
 }
 
 static int take_payload(struct payload *p, int64_t body_n, struct err *e)

@@ -36,7 +36,9 @@ struct out_file {
 	int64_t size;
 };
 
-/* The parsed meta.  Bytes are borrowed from `doc`, which it owns. */
+/* The parsed meta.  A reference in it that is malformed has the id "": it is
+ * payload_check that refuses it, after the policy of the header, as every
+ * client does.  Bytes are borrowed from `doc`, which it owns. */
 struct payload {
 	struct json *doc;
 	enum item_kind kind;

@@ -31,6 +31,12 @@ static int check_file(const struct payload *p, const struct item_header *h,
 	return 0;
 }
 
+static int check_ref(const struct item_ref *ref, struct err *e)
+{
+	return ref->id[0] ? 0 : err_set(e, ERR_INVALID, "payload: a reference "
+					"is malformed");
+}
+
 /* --- jobs --- */
 
 static int check_filename(struct bytes name, struct err *e)
@@ -102,6 +108,9 @@ static int check_job(const struct payload *p, const struct manifest *m,
 			       "here", (long long)max->memory_mb);
 	if (p->u.job.file_n > JOB_FILES_MAX)
 		return refuse(e, "job: more than 32 files");
+	for (size_t i = 0; i < p->u.job.file_n; i++)
+		if (check_ref(&p->u.job.files[i], e) < 0)
+			return -1;
 	if (check_requirements(p, m, e) < 0)
 		return -1;
 	return check_target(&p->u.job.target, e);
@@ -144,8 +153,21 @@ static int check_status(const struct payload *p, struct err *e)
 	return 0;
 }
 
+static int check_out_files(const struct payload *p, struct err *e)
+{
+	if (p->u.result.out_n > OUT_FILES_MAX)
+		return refuse(e, "result: more than 64 files");
+	for (size_t i = 0; i < p->u.result.out_n; i++)
+		if (name_check(p->u.result.out[i].name, e) < 0 ||
+		    check_ref(&p->u.result.out[i].item, e) < 0)
+			return -1;
+	return 0;
+}
+
 static int check_result(const struct payload *p, struct err *e)
 {
+	if (check_ref(&p->u.result.job, e) < 0)
+		return -1;
 	if (!is_sha256(p->u.result.code_sha256) ||
 	    !is_sha256(p->u.result.input_sha256))
 		return refuse(e, "result: a hash is 64 digits of hex");
@@ -153,15 +175,10 @@ static int check_result(const struct payload *p, struct err *e)
 	    p->u.result.err_text.n > TEXT_MAX)
 		return refuse(e, "result: stdout and stderr have at most "
 			      "1 MiB each");
-	if (check_reason(p->u.result.has_reason, p->u.result.reason, e) < 0 ||
-	    check_status(p, e) < 0)
+	if (check_out_files(p, e) < 0 ||
+	    check_reason(p->u.result.has_reason, p->u.result.reason, e) < 0)
 		return -1;
-	if (p->u.result.out_n > OUT_FILES_MAX)
-		return refuse(e, "result: more than 64 files");
-	for (size_t i = 0; i < p->u.result.out_n; i++)
-		if (name_check(p->u.result.out[i].name, e) < 0)
-			return -1;
-	return 0;
+	return check_status(p, e);
 }
 
 /* The relay cannot see which event it is; a sender may only cancel. */
@@ -172,6 +189,9 @@ static int check_event(const struct payload *p, const struct cert *author,
 	    p->u.event.event != EVENT_JOB_CANCEL)
 		return err_set(e, ERR_ROLE,
 			       "event: only the owner may post this one");
+	if (p->u.event.event == EVENT_JOB_CANCEL &&
+	    check_ref(&p->u.event.job, e) < 0)
+		return -1;
 	return check_reason(p->u.event.has_reason, p->u.event.reason, e);
 }
 

@@ -46,6 +46,13 @@ void prim_sign(uint8_t sig[PRIM_SIG], const uint8_t seed[PRIM_SEED],
 	sodium_memzero(sk, sizeof sk);
 }
 
+bool prim_is_point(const uint8_t pub[PRIM_PUB])
+{
+	uint8_t sum[crypto_core_ed25519_BYTES];
+
+	return crypto_core_ed25519_add(sum, pub, pub) == 0;
+}
+
 bool prim_verify(const uint8_t sig[PRIM_SIG], const uint8_t pub[PRIM_PUB],
 		 const void *msg, size_t n)
 {

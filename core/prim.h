@@ -28,6 +28,9 @@ void prim_secret_free(void *p);
 void prim_pub(uint8_t pub[PRIM_PUB], const uint8_t seed[PRIM_SEED]);
 void prim_sign(uint8_t sig[PRIM_SIG], const uint8_t seed[PRIM_SEED],
 	       const void *msg, size_t n);
+/* Whether the bytes are a point of the curve at all; small order counts.  What
+ * is none cannot be a public key. */
+bool prim_is_point(const uint8_t pub[PRIM_PUB]);
 /* Strict: canonical S, no small-order key, no small-order R. */
 bool prim_verify(const uint8_t sig[PRIM_SIG], const uint8_t pub[PRIM_PUB],
 		 const void *msg, size_t n);

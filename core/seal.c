@@ -191,7 +191,7 @@ static int seal_into(uint8_t *to, struct sealer *s, struct bytes payload,
 			    e);
 }
 
-int blob_seal(struct buf *blob, struct buf *envelope,
+int seal_blob(struct buf *blob, struct buf *envelope,
 	      const struct item_header *h, struct bytes payload,
 	      const uint8_t session_key[32],
 	      const uint8_t author_seed[PRIM_SEED], const uint8_t *nonce,
@@ -212,7 +212,7 @@ int blob_seal(struct buf *blob, struct buf *envelope,
 	return r;
 }
 
-int blob_open(struct buf *payload, const struct envelope *v, struct bytes blob,
+int seal_open(struct buf *payload, const struct envelope *v, struct bytes blob,
 	      const uint8_t session_key[32], struct err *e)
 {
 	uint8_t sha256[HASH_SIZE];

@@ -33,7 +33,7 @@ struct opener;
 
 /* The signature needs the blob's hash and so the whole blob: two passes over
  * stored bytes.  opener_hash_* first (length, signature), then opener_open_*.
- * For what is already in memory use blob_open. */
+ * For what is already in memory use seal_open. */
 int blob_verify(const struct envelope *v, const uint8_t sha256[HASH_SIZE],
 		int64_t blob_n, struct err *e);	/* length, then signature */
 struct opener *opener_new(const struct envelope *v,
@@ -45,12 +45,12 @@ int opener_final(struct opener *o, const uint8_t blob_tail[16],
 void opener_free(struct opener *o);
 
 /* All at once, in memory: length, signature, decryption, in that order. */
-int blob_seal(struct buf *blob, struct buf *envelope,
+int seal_blob(struct buf *blob, struct buf *envelope,
 	      const struct item_header *h, struct bytes payload,
 	      const uint8_t session_key[32],
 	      const uint8_t author_seed[PRIM_SEED], const uint8_t *nonce,
 	      struct err *e);
-int blob_open(struct buf *payload, const struct envelope *v, struct bytes blob,
+int seal_open(struct buf *payload, const struct envelope *v, struct bytes blob,
 	      const uint8_t session_key[32], struct err *e);
 
 #endif

@@ -67,7 +67,7 @@ static void size(const struct party *p, size_t n, size_t step)
 
 	for (size_t i = 0; i < n; i++)
 		buf_add_byte(&data, (uint8_t)(i * 31 + i / 251));
-	ok(blob_seal(&blob, &env, &h, buf_bytes(&data), p->keys.session_key,
+	ok(seal_blob(&blob, &env, &h, buf_bytes(&data), p->keys.session_key,
 		     p->seed[ROLE_SENDER], nonce, &e) == 0 &&
 	   blob.len == n + BLOB_OVERHEAD, "%zu bytes sealed", n);
 	ok(seal_steps(&sblob, &senv, p, buf_bytes(&data), step, &e) == 0 &&
@@ -75,7 +75,7 @@ static void size(const struct party *p, size_t n, size_t step)
 	   bytes_eq(buf_bytes(&senv), buf_bytes(&env)),
 	   "in steps of %zu the same", step);
 	ok(envelope_parse(&v, buf_bytes(&env), &e) == 0, "the envelope");
-	ok(blob_open(&back, &v, buf_bytes(&blob), p->keys.session_key,
+	ok(seal_open(&back, &v, buf_bytes(&blob), p->keys.session_key,
 		     &e) == 0 && bytes_eq(buf_bytes(&back), buf_bytes(&data)),
 	   "opened: %s", e.why);
 	uint8_t *out = buf_room(&back, n + 1);
@@ -100,20 +100,20 @@ static void tampering(const struct party *p)
 	struct err e = { 0 };
 	uint8_t key[32], sha[32];
 
-	blob_seal(&blob, &env, &h, bytes_str("hello"), p->keys.session_key,
+	seal_blob(&blob, &env, &h, bytes_str("hello"), p->keys.session_key,
 		  p->seed[ROLE_SENDER], NULL, &e);
 	envelope_parse(&v, buf_bytes(&env), &e);
 	memcpy(key, p->keys.session_key, 32);
 	key[0] ^= 1;
-	ok(blob_open(&back, &v, buf_bytes(&blob), key, &e) < 0 &&
+	ok(seal_open(&back, &v, buf_bytes(&blob), key, &e) < 0 &&
 	   e.code == ERR_DECRYPT && back.len == 0, "another key: %s", e.why);
 	blob.data[14] ^= 1;
-	ok(blob_open(&back, &v, buf_bytes(&blob), p->keys.session_key,
+	ok(seal_open(&back, &v, buf_bytes(&blob), p->keys.session_key,
 		     &e) < 0 && e.code == ERR_SIGNATURE, "a bit: %s", e.why);
 	struct bytes cut = { blob.data, blob.len - 1 };
-	ok(blob_open(&back, &v, cut, p->keys.session_key, &e) < 0 &&
+	ok(seal_open(&back, &v, cut, p->keys.session_key, &e) < 0 &&
 	   e.code == ERR_INVALID, "cut short: %s", e.why);
-	ok(blob_open(&back, &v, (struct bytes){ blob.data, 0 },
+	ok(seal_open(&back, &v, (struct bytes){ blob.data, 0 },
 		     p->keys.session_key, &e) < 0 && e.code == ERR_INVALID,
 	   "nothing at all");
 	/* signed by its author, and still not what was sealed */
@@ -122,7 +122,7 @@ static void tampering(const struct party *p)
 	envelope_build(&again, v.raw_header, sha, p->seed[ROLE_SENDER]);
 	struct envelope w;
 	envelope_parse(&w, buf_bytes(&again), &e);
-	ok(blob_open(&back, &w, buf_bytes(&blob), p->keys.session_key,
+	ok(seal_open(&back, &w, buf_bytes(&blob), p->keys.session_key,
 		     &e) < 0 && e.code == ERR_DECRYPT, "signed anew: %s",
 	   e.why);
 	envelope_free(&v);
@@ -139,17 +139,17 @@ static void misuse(const struct party *p)
 	struct buf blob = { 0 }, env = { 0 };
 	struct err e = { 0 };
 
-	ok(blob_seal(&blob, &env, &h, bytes_str("hell"), p->keys.session_key,
+	ok(seal_blob(&blob, &env, &h, bytes_str("hell"), p->keys.session_key,
 		     p->seed[ROLE_SENDER], NULL, &e) < 0 && !env.len,
 	   "shorter than announced: %s", e.why);
-	ok(blob_seal(&blob, &env, &h, bytes_str("hello!"),
+	ok(seal_blob(&blob, &env, &h, bytes_str("hello!"),
 		     p->keys.session_key, p->seed[ROLE_SENDER], NULL,
 		     &e) < 0 && !env.len, "longer: %s", e.why);
-	ok(blob_seal(&blob, &env, &h, bytes_str("hello"),
+	ok(seal_blob(&blob, &env, &h, bytes_str("hello"),
 		     p->keys.session_key, p->seed[ROLE_OWNER], NULL,
 		     &e) < 0 && !env.len, "by another author: %s", e.why);
 	h.kind = ITEM_FILE;
-	ok(blob_seal(&blob, &env, &h, bytes_str("hello"),
+	ok(seal_blob(&blob, &env, &h, bytes_str("hello"),
 		     p->keys.session_key, p->seed[ROLE_SENDER], NULL,
 		     &e) < 0 && !env.len && !blob.len,
 	   "a header nobody would take: %s", e.why);
@@ -169,7 +169,7 @@ static void item_range(const struct party *p)
 
 	for (int i = 0; i < 9000; i++)
 		buf_add_byte(&data, (uint8_t)(i % 253));
-	blob_seal(&blob, &env, &h, buf_bytes(&data), p->keys.session_key,
+	seal_blob(&blob, &env, &h, buf_bytes(&data), p->keys.session_key,
 		  p->seed[ROLE_SENDER], NULL, &e);
 	session_item_key(key, p->keys.session_key, h.session_id, h.id);
 	ok(aead_range(key, blob.data, 4097, got, blob.data + 12 + 4097,

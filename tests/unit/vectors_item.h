@@ -65,7 +65,7 @@ static inline int client_says(struct passage *x, const char *envelope,
 	x->parsed = true;
 	if (cert_parse(&x->author, bytes_str(cert), x->m, e) < 0 ||
 	    item_check_author(&x->v.header, &x->author, e) < 0 ||
-	    blob_open(&x->payload, &x->v, buf_bytes(&x->blob),
+	    seal_open(&x->payload, &x->v, buf_bytes(&x->blob),
 		      x->session_key.p, e) < 0)
 		return -1;
 	x->opened = true;
@@ -144,7 +144,7 @@ static inline void expect_resealed(const struct passage *x,
 	struct buf blob = { 0 }, again = { 0 };
 	struct err e = { 0 };
 
-	if (blob_seal(&blob, &again, &x->v.header, buf_bytes(&x->payload),
+	if (seal_blob(&blob, &again, &x->v.header, buf_bytes(&x->payload),
 		      x->session_key.p, seed, x->blob.data, &e) < 0) {
 		disagree("sealed again", "a blob", e.why);
 	} else {
@@ -238,7 +238,7 @@ static inline int make_item(struct item_header *h, const uint8_t seed[32],
 		buf_add(&out, meta.data, meta.len);
 		buf_add(&out, body.data, body.len);
 		h->size = (int64_t)out.len;
-		r = blob_seal(&blob, &envelope, h, buf_bytes(&out),
+		r = seal_blob(&blob, &envelope, h, buf_bytes(&out),
 			      w->session_key, seed, NULL, e);
 	}
 	buf_free(&meta);

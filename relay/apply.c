@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "relay/pool.h"
-#include "relay/session.h"
+#include "relay/state.h"
 
 static int no_memory(struct err *e)
 {
@@ -47,7 +47,7 @@ static int apply_session(struct state *st, struct session *s, struct err *e)
 	struct session **slot = &st->bucket[fact_tag(s->id) % st->bucket_n];
 	(void)e;
 	s->next = *slot;
-	*slot = session_ref(s);
+	*slot = state_ref(s);
 	st->session_n++;
 	return 0;
 }
@@ -76,7 +76,7 @@ static int apply_join(struct session *s, struct fact_reader *r, struct err *e)
 static void release_item(struct session *s, struct item *it,
 			 const struct participant *p)
 {
-	if (item_waits_for(it, p)) {
+	if (state_waits_for(it, p)) {
 		it->waiting[p->index / 64] &= ~(UINT64_C(1) << p->index % 64);
 		it->waiting_n--;
 	}
@@ -89,7 +89,7 @@ static void release_item(struct session *s, struct item *it,
 
 static void wait_for(struct item *it, const struct participant *p)
 {
-	if (!item_waits_for(it, p)) {
+	if (!state_waits_for(it, p)) {
 		it->waiting[p->index / 64] |= UINT64_C(1) << p->index % 64;
 		it->waiting_n++;
 	}
@@ -156,7 +156,7 @@ static int apply_item(struct session *s, const struct fact *f,
 	fact_take(r, it->sig, FACT_SIG);
 	it->blob_n = fact_take_u64(r);
 	it->file = (struct blob){ fact_take_u64(r), file };
-	it->author = session_by_pub(s, author);
+	it->author = state_by_pub(s, author);
 	it->loc = *loc;
 	it->seq = f->seq;
 	it->present = true;
@@ -175,14 +175,14 @@ static struct item *take_item(struct session *s, struct fact_reader *r)
 {
 	char id[ITEM_ID + 1] = "";
 	fact_take(r, id, ITEM_ID);
-	return session_item(s, id);
+	return state_item(s, id);
 }
 
 static struct participant *take_pub(struct session *s, struct fact_reader *r)
 {
 	uint8_t pub[PRIM_PUB];
 	fact_take(r, pub, sizeof pub);
-	return session_by_pub(s, pub);
+	return state_by_pub(s, pub);
 }
 
 struct removal {
@@ -277,7 +277,7 @@ static void end_participant(struct session *s, struct participant *p,
 	p->end_seq = seq;
 	for (uint32_t i = 0; i < s->bucket_n; i++)
 		for (struct item *it = s->item[i]; it; it = it->next)
-			if (item_waits_for(it, p))
+			if (state_waits_for(it, p))
 				release_item(s, it, p);
 }
 
@@ -305,7 +305,7 @@ static int apply_closed(struct state *st, struct session *s,
 			struct fact_reader *r, struct err *e)
 {
 	struct purge *p = calloc(1, sizeof *p + s->item_n * sizeof *p->file);
-	if (!p || session_add_closed(st, s->id,
+	if (!p || state_add_closed(st, s->id,
 				     (int64_t)fact_take_u64(r)) < 0) {
 		free(p);
 		return no_memory(e);
@@ -327,7 +327,7 @@ static int apply_closed(struct state *st, struct session *s,
 	if (*slot) {
 		*slot = s->next;
 		st->session_n--;
-		session_unref(s);
+		state_unref(s);
 	}
 	run(st, purge_run, p);
 	return 0;
@@ -397,7 +397,7 @@ static int apply_one(struct state *st, struct session *s, const struct fact *f,
 	return err_set(e, ERR_SYS, "a record of the log is malformed");
 }
 
-int session_apply(struct state *st, struct session *s, const struct fact *f,
+int state_apply(struct state *st, struct session *s, const struct fact *f,
 		  const struct rec_loc *loc, int file, struct err *e)
 {
 	struct fact_reader r = { .left = f->extra };

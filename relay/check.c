@@ -17,7 +17,7 @@ int check_new_id(struct session *s, const char *id,
 		 const uint8_t sig[FACT_SIG], const char **error,
 		 const char **message)
 {
-	const struct item *old = session_item(s, id);
+	const struct item *old = state_item(s, id);
 	if (!old)
 		return 0;
 	bool same = old->author == by &&
@@ -31,7 +31,7 @@ int check_new_id(struct session *s, const char *id,
 
 static int check_session(struct state *st, struct intent *it)
 {
-	const struct session *old = session_find_any(st, it->session->id);
+	const struct session *old = state_find_any(st, it->session->id);
 	if (!old)
 		return st->session_n < st->limits.sessions ? 0 :
 		       say(it, 507, "disk_full",
@@ -51,7 +51,7 @@ static int check_join(struct state *st, struct intent *it)
 		return say(it, 403, "forbidden", "this role was revoked");
 	/* Not even for the same join: whoever saw it in the events could ask
 	 * for the token with it. */
-	if (session_by_pub(s, it->key))
+	if (state_by_pub(s, it->key))
 		return say(it, 409, "conflict", "this participant has joined; "
 			   "its token is given out once");
 	if (s->part_n >= st->limits.participants)
@@ -102,12 +102,12 @@ static int check_want(struct state *st, struct intent *it, struct item *item)
 static int check_item(struct state *st, struct intent *it)
 {
 	struct session *s = it->session;
-	struct item *item = session_item(s, (const char *)it->key);
+	struct item *item = state_item(s, (const char *)it->key);
 	if (!item)
 		return say(it, 404, "not_found", "no such item");
 	switch ((int)it->fact.type) {
 	case REC_ACK:
-		return item_waits_for(item, it->by) ? 0 :
+		return state_waits_for(item, it->by) ? 0 :
 		       say(it, 204, NULL, NULL);
 	case REC_EVICTED:
 		return item->present && !item->waiting_n ? 0 :

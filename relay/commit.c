@@ -34,7 +34,7 @@ struct intent *intent_new(struct session *s, enum rec_type type,
 	if (!it)
 		return NULL;
 	it->mail.kind = MAIL_DONE;
-	it->session = session_ref(s);
+	it->session = state_ref(s);
 	it->fact.type = type;
 	it->fact.at_ms = at_ms;
 	it->file.fd = -1;
@@ -61,7 +61,7 @@ void intent_free(struct intent *it)
 {
 	if (!it)
 		return;
-	session_unref(it->session);
+	state_unref(it->session);
 	buf_free(&it->body);
 	buf_free(&it->blob);
 	prim_wipe(it->token, sizeof it->token);
@@ -165,7 +165,7 @@ static void apply_batch(struct commit *c, struct batch *b)
 		struct err e;
 		it->status = status_of(it->fact.type);
 		if (fact_parse(&it->fact, buf_bytes(&it->body), &e) < 0 ||
-		    session_apply(c->st, it->session, &it->fact,
+		    state_apply(c->st, it->session, &it->fact,
 				  &b->rec[i].loc, it->file.fd, &e) < 0) {
 			tell("stopping: %s", e.why);
 			raise(SIGTERM);
@@ -178,7 +178,7 @@ static void apply_batch(struct commit *c, struct batch *b)
 
 void commit_due(struct commit *c, struct session *s, int64_t at_ms)
 {
-	for (struct item *item; (item = session_take_due(s));) {
+	for (struct item *item; (item = state_take_due(s));) {
 		cleanup_buf struct buf data = { 0 };
 		buf_addf(&data, "{\"item\":\"%s\"}", item->id);
 		struct intent *it = intent_new(

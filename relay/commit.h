@@ -11,7 +11,7 @@
 #define RELAY_COMMIT_H
 
 #include "relay/mail.h"
-#include "relay/session.h"
+#include "relay/state.h"
 
 struct intent {
 	struct mail mail;		/* must be first */

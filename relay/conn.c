@@ -71,7 +71,7 @@ static void end_request(struct conn *c)
 	if (!r)
 		return;
 	upload_free(c);
-	session_unref(r->session);
+	state_unref(r->session);
 	buf_free(&r->body);
 	free(r);
 	c->req = NULL;

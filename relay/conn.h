@@ -39,7 +39,7 @@ struct req {
 	struct upload *upload;
 	/* an answer made piece by piece */
 	bool listing;
-	enum session_text text;
+	enum text_kind text;
 	uint32_t next, end;
 };
 

@@ -3,7 +3,7 @@
 
 #include "relay/hub.h"
 #include "relay/loop.h"
-#include "relay/session.h"
+#include "relay/state.h"
 
 void hub_frame(struct buf *out, uint64_t seq, const char *kind,
 	       struct bytes data)
@@ -91,7 +91,7 @@ void hub_wake(struct hub *h)
 		if (!ch || ch->posted || ch->stream_n == 0)
 			continue;
 		ch->posted = true;
-		session_ref(ch->session);
+		state_ref(ch->session);
 		loop_post(i, &ch->mail);
 	}
 }

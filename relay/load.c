@@ -63,7 +63,7 @@ static bool blob_is_whole(const struct store_rec *r, const struct fact *f)
 static int end_unknown(struct loading *ld, const struct fact *f)
 {
 	struct fact_reader rd = { .left = f->extra };
-	return session_add_closed(ld->st, f->session_id,
+	return state_add_closed(ld->st, f->session_id,
 				  (int64_t)fact_take_u64(&rd));
 }
 
@@ -78,16 +78,16 @@ static int take(void *arg, const struct store_rec *r, bool intact, bool tail,
 		return -1;
 	if (tail && !blob_is_whole(r, &f))
 		return 1;
-	struct session *s = session_find_any(ld->st, f.session_id);
+	struct session *s = state_find_any(ld->st, f.session_id);
 	int rc = 0;
 	if (f.type == REC_SESSION) {
-		s = session_new(f.extra, e);
+		s = state_new(f.extra, e);
 		if (!s)
 			return -1;
-		rc = session_apply(ld->st, s, &f, &r->loc, -1, e);
-		session_unref(s);
+		rc = state_apply(ld->st, s, &f, &r->loc, -1, e);
+		state_unref(s);
 	} else if (s && !s->closed) {
-		rc = session_apply(ld->st, s, &f, &r->loc, -1, e);
+		rc = state_apply(ld->st, s, &f, &r->loc, -1, e);
 	} else if (f.type == REC_CLOSED) {
 		rc = s ? 0 : end_unknown(ld, &f);
 	} else {

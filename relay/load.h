@@ -5,7 +5,7 @@
 #ifndef RELAY_LOAD_H
 #define RELAY_LOAD_H
 
-#include "relay/session.h"
+#include "relay/state.h"
 
 /* st has its store and blobs, and no pool yet. */
 int load_state(struct state *st, struct err *e);

@@ -142,11 +142,14 @@ static int serve(struct options *o, struct err *e)
 	static struct state st;
 	struct door door;
 	o->limits.connections = connections();
-	if (open_state(&st, o, e) < 0 || door_open(&door, o->listen, e) < 0)
+	if (door_open(&door, o->listen, e) < 0)
 		return -1;
-	struct commit *commit = commit_start(&st, e);
-	if (!commit)
+	struct commit *commit = open_state(&st, o, e) < 0 ? NULL :
+				commit_start(&st, e);
+	if (!commit) {
+		door_close(&door);
 		return -1;
+	}
 	evict_due(&st, commit);
 	set_signals();
 	printf("listening on %s\n", door.where);

@@ -116,7 +116,7 @@ static void piece(struct conn *c, const struct buf *b)
 		buf_add_str(&c->out, "\r\n");
 }
 
-void reply_listing(struct conn *c, enum session_text text, uint32_t first,
+void reply_listing(struct conn *c, enum text_kind text, uint32_t first,
 		   uint32_t end)
 {
 	bool events = text == TEXT_EVENTS;
@@ -145,7 +145,7 @@ int reply_listing_more(struct conn *c)
 	cleanup_buf struct buf b = { 0 };
 	struct err e;
 	pthread_mutex_lock(&st->lock);
-	int rc = session_text(st, r->session, r->text, &r->next, r->end,
+	int rc = state_text(st, r->session, r->text, &r->next, r->end,
 			      PIECE, &b, &e);
 	pthread_mutex_unlock(&st->lock);
 	if (rc < 0)

@@ -88,18 +88,18 @@ static const char *look_up(struct conn *c, const struct http_head *h,
 {
 	struct req *r = c->req;
 	uint8_t hash[HASH_SIZE];
-	struct session *s = session_find(c->loop->st, parts->sid,
+	struct session *s = state_find(c->loop->st, parts->sid,
 					 loop_wall_ms());
 	*status = 404;
 	if (!s)
 		return "no such session; it may be closed or expired";
-	r->session = session_ref(s);
+	r->session = state_ref(s);
 	if (!r->route->who)
 		return NULL;
 	*status = 401;
 	if (!h->authorization.p || auth_read(hash, h->authorization) < 0)
 		return "a token is needed: Authorization: Bearer TOKEN";
-	r->by = session_by_token(s, hash);
+	r->by = state_by_token(s, hash);
 	if (!r->by)
 		return "unknown token; the participant may have left or been "
 		       "revoked";

@@ -3,10 +3,10 @@
  * serve_event: what happened: as a list, as a stream, as the audit trail. */
 #include "relay/reply.h"
 #include "relay/route.h"
-#include "relay/session.h"
+#include "relay/state.h"
 #include "relay/stream.h"
 
-static uint32_t length(struct conn *c, enum session_text text)
+static uint32_t length(struct conn *c, enum text_kind text)
 {
 	struct session *s = c->req->session;
 	pthread_mutex_lock(&c->loop->st->lock);

@@ -19,7 +19,7 @@ static int open_blob(struct conn *c, struct buf *small, int *fd, uint64_t *n,
 		     struct err *e)
 {
 	struct state *st = c->loop->st;
-	struct item *it = session_item(c->req->session, c->req->id);
+	struct item *it = state_item(c->req->session, c->req->id);
 	*fd = -1;
 	if (!it || c->req->session->closed)
 		return err_set(e, ERR_NOT_FOUND, "no such item");
@@ -85,7 +85,7 @@ static bool known(struct conn *c, bool runner_too)
 	struct req *r = c->req;
 	bool id_ok = item_is_id(bytes_str(r->id));
 	pthread_mutex_lock(&st->lock);
-	struct item *it = id_ok ? session_item(r->session, r->id) : NULL;
+	struct item *it = id_ok ? state_item(r->session, r->id) : NULL;
 	bool may = it && (runner_too || may_fetch(r->by, it));
 	pthread_mutex_unlock(&st->lock);
 	if (!it)

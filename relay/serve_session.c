@@ -43,9 +43,9 @@ void serve_create(struct conn *c)
 	struct err e;
 	struct bytes body = buf_bytes(&c->req->body);
 	int64_t now = loop_wall_ms();
-	struct session *s = session_new(body, &e);
+	struct session *s = state_new(body, &e);
 	if (!s || check_limits(&c->loop->st->limits, &s->m, now, &e) < 0) {
-		session_unref(s);
+		state_unref(s);
 		reply_err(c, &e);
 		return;
 	}
@@ -53,7 +53,7 @@ void serve_create(struct conn *c)
 	buf_addf(&data, "{\"session_id\":\"%s\"}", s->id);
 	route_commit(c, intent_new(s, REC_SESSION, now, body,
 				   buf_bytes(&data)));
-	session_unref(s);
+	state_unref(s);
 }
 
 void serve_manifest(struct conn *c)

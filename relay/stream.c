@@ -5,7 +5,7 @@
 #include <sys/uio.h>
 
 #include "relay/reply.h"
-#include "relay/session.h"
+#include "relay/state.h"
 #include "relay/stream.h"
 
 #define SEND_BUFFER (32 * 1024)	/* a stalled reader costs no more */
@@ -39,7 +39,7 @@ void stream_begin(struct conn *c, uint64_t cursor)
 	}
 	setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 	reply_stream_head(c);
-	c->session = session_ref(s);
+	c->session = state_ref(s);
 	c->by = c->req->by;
 	c->cursor = cursor;
 	c->frame_at = 0;
@@ -70,7 +70,7 @@ void stream_end(struct conn *c)
 	pthread_mutex_lock(&c->loop->st->lock);
 	ch->stream_n--;
 	pthread_mutex_unlock(&c->loop->st->lock);
-	session_unref(c->session);
+	state_unref(c->session);
 	c->session = NULL;
 	c->channel = NULL;
 }
@@ -116,7 +116,7 @@ static int replay(struct conn *c)
 	uint32_t n = (uint32_t)c->cursor, end = s->event_n;
 	if (c->by->end_seq < end)
 		end = (uint32_t)c->by->end_seq + 1;
-	if (session_text(c->loop->st, s, TEXT_STREAM, &n, end, REPLAY, &c->out,
+	if (state_text(c->loop->st, s, TEXT_STREAM, &n, end, REPLAY, &c->out,
 			 &e) < 0)
 		return -1;
 	c->out_at = c->frame_at;
@@ -221,7 +221,7 @@ void stream_news(struct loop *l, struct channel *ch)
 	 * behind the news. */
 	ch->at = ch->streams;
 	if (ch->active) {
-		session_unref(ch->session);
+		state_unref(ch->session);
 		return;
 	}
 	ch->active = true;
@@ -249,6 +249,6 @@ void stream_turn(struct loop *l)
 		if (!l->active)
 			l->active_last = &l->active;
 		ch->active = false;
-		session_unref(ch->session);
+		state_unref(ch->session);
 	}
 }

@@ -94,7 +94,7 @@ void upload_post_begin(struct conn *c)
 static int find_evicted(struct conn *c, struct upload *u, const char **error,
 			const char **message)
 {
-	struct item *it = session_item(c->req->session, c->req->id);
+	struct item *it = state_item(c->req->session, c->req->id);
 	*error = it ? "present" : "not_found";
 	*message = it ? "the blob is here" : "no such item";
 	if (!it || it->present)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "relay/http.h"
+#include "relay/http.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "relay/session.h"
+#include "relay/state.h"
 
 #define BUCKETS 4096
 
@@ -18,13 +18,13 @@ void state_free(struct state *st)
 	for (size_t i = 0; st->bucket && i < st->bucket_n; i++)
 		for (struct session *s = st->bucket[i], *next; s; s = next) {
 			next = s->next;
-			session_unref(s);
+			state_unref(s);
 		}
 	free(st->bucket);
 	pthread_mutex_destroy(&st->lock);
 }
 
-struct session *session_new(struct bytes signed_manifest, struct err *e)
+struct session *state_new(struct bytes signed_manifest, struct err *e)
 {
 	struct session *s = calloc(1, sizeof *s);
 	if (!s) {
@@ -40,14 +40,14 @@ struct session *session_new(struct bytes signed_manifest, struct err *e)
 				     signed_manifest.n);
 	if (!s->signed_manifest) {
 		err_set(e, ERR_MEMORY, "out of memory");
-		session_unref(s);
+		state_unref(s);
 		return NULL;
 	}
 	memcpy(s->id, s->m.session_id, sizeof s->id);
 	return s;
 }
 
-struct session *session_ref(struct session *s)
+struct session *state_ref(struct session *s)
 {
 	atomic_fetch_add(&s->refs, 1);
 	return s;
@@ -62,7 +62,7 @@ static void item_free(struct item *it)
 	free(it);
 }
 
-void session_unref(struct session *s)
+void state_unref(struct session *s)
 {
 	if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
 		return;
@@ -83,7 +83,7 @@ void session_unref(struct session *s)
 	free(s);
 }
 
-struct session *session_find_any(struct state *st, const char *id)
+struct session *state_find_any(struct state *st, const char *id)
 {
 	struct session *s = st->bucket[fact_tag(id) % st->bucket_n];
 	while (s && strcmp(s->id, id) != 0)
@@ -91,20 +91,20 @@ struct session *session_find_any(struct state *st, const char *id)
 	return s;
 }
 
-struct session *session_find(struct state *st, struct bytes id, int64_t now_ms)
+struct session *state_find(struct state *st, struct bytes id, int64_t now_ms)
 {
 	char z[SESSION_ID + 1];
 	if (id.n != SESSION_ID)
 		return NULL;
 	memcpy(z, id.p, SESSION_ID);
 	z[SESSION_ID] = 0;
-	struct session *s = session_find_any(st, z);
+	struct session *s = state_find_any(st, z);
 	return s && !s->closed && now_ms < s->m.expires_at_ms ? s : NULL;
 }
 
 /* What is compared is the hash of a token, so that its first bytes tell
  * nothing that a guesser could use. */
-struct participant *session_by_token(struct session *s,
+struct participant *state_by_token(struct session *s,
 				     const uint8_t token[HASH_SIZE])
 {
 	for (uint32_t i = 0; i < s->part_n; i++) {
@@ -116,7 +116,7 @@ struct participant *session_by_token(struct session *s,
 	return NULL;
 }
 
-struct participant *session_by_pub(struct session *s,
+struct participant *state_by_pub(struct session *s,
 				   const uint8_t pub[PRIM_PUB])
 {
 	for (uint32_t i = 0; i < s->part_n; i++)
@@ -125,7 +125,7 @@ struct participant *session_by_pub(struct session *s,
 	return NULL;
 }
 
-struct item *session_item(struct session *s, const char *id)
+struct item *state_item(struct session *s, const char *id)
 {
 	if (!s->bucket_n)
 		return NULL;
@@ -135,13 +135,13 @@ struct item *session_item(struct session *s, const char *id)
 	return it;
 }
 
-bool item_waits_for(const struct item *it, const struct participant *p)
+bool state_waits_for(const struct item *it, const struct participant *p)
 {
 	return p->index / 64 < it->waiting_words &&
 	       (it->waiting[p->index / 64] >> p->index % 64 & 1);
 }
 
-struct item *session_take_due(struct session *s)
+struct item *state_take_due(struct session *s)
 {
 	struct item *it = s->due;
 	if (it) {
@@ -151,7 +151,7 @@ struct item *session_take_due(struct session *s)
 	return it;
 }
 
-int session_add_closed(struct state *st, const char *id, int64_t expires_ms)
+int state_add_closed(struct state *st, const char *id, int64_t expires_ms)
 {
 	struct session *s = calloc(1, sizeof *s);
 	if (!s)
@@ -191,7 +191,7 @@ static void put_event(struct buf *out, const struct fact *f)
 	buf_add_byte(out, '}');
 }
 
-int session_text(struct state *st, struct session *s, enum session_text as,
+int state_text(struct state *st, struct session *s, enum text_kind as,
 		 uint32_t *n, uint32_t end, size_t enough, struct buf *out,
 		 struct err *e)
 {

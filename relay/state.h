@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * session: what the relay knows of each session: participants, items, who
+ * state: what the relay knows of each session: participants, items, who
  * still waits for which blob.  All of it is derived from the facts of the
- * log, by session_apply, which serves the start-up and the running relay
+ * log, by state_apply, which serves the start-up and the running relay
  * alike.
  *
  * Everything here is guarded by state.lock, but for `refs`-counted existence:
  * who holds a reference may keep the pointer, and looks inside under the
  * lock.  manifest, id, and a participant's cert never change once set, and
  * may be read without it. */
-#ifndef RELAY_SESSION_H
-#define RELAY_SESSION_H
+#ifndef RELAY_STATE_H
+#define RELAY_STATE_H
 
 #include <pthread.h>
 
@@ -90,38 +90,38 @@ int state_init(struct state *st, const struct limits *limits, struct err *e);
 void state_free(struct state *st);
 
 /* A new one from a signed manifest, in no table, with one reference. */
-struct session *session_new(struct bytes signed_manifest, struct err *e);
-struct session *session_ref(struct session *s);
-void session_unref(struct session *s);
+struct session *state_new(struct bytes signed_manifest, struct err *e);
+struct session *state_ref(struct session *s);
+void state_unref(struct session *s);
 
 /* Under the lock: the open session of this id, or NULL; the same, closed
  * ones too. */
-struct session *session_find(struct state *st, struct bytes id,
+struct session *state_find(struct state *st, struct bytes id,
 			     int64_t now_ms);
-struct session *session_find_any(struct state *st, const char *id);
-struct participant *session_by_token(struct session *s,
+struct session *state_find_any(struct state *st, const char *id);
+struct participant *state_by_token(struct session *s,
 				     const uint8_t token[HASH_SIZE]);
-struct participant *session_by_pub(struct session *s,
+struct participant *state_by_pub(struct session *s,
 				   const uint8_t pub[PRIM_PUB]);
-struct item *session_item(struct session *s, const char *id);
-bool item_waits_for(const struct item *it, const struct participant *p);
+struct item *state_item(struct session *s, const char *id);
+bool state_waits_for(const struct item *it, const struct participant *p);
 
 /* Makes a fact true: tables, events, recipients.  s is the session it is
  * about; for a REC_SESSION the new one, of which the table takes a reference.
  * file: the blob's descriptor where it is memory, else -1. */
-int session_apply(struct state *st, struct session *s, const struct fact *f,
+int state_apply(struct state *st, struct session *s, const struct fact *f,
 		  const struct rec_loc *loc, int file, struct err *e);
 /* Takes the next item that is due out of s's list, or NULL. */
-struct item *session_take_due(struct session *s);
+struct item *state_take_due(struct session *s);
 /* Removes the file of a blob that became no fact; not on this thread. */
 void state_discard(struct state *st, struct blob *b);
 /* A session of which only the end is known. */
-int session_add_closed(struct state *st, const char *id, int64_t expires_ms);
+int state_add_closed(struct state *st, const char *id, int64_t expires_ms);
 
 /* The facts of s from *n up to `end` as text, until out holds `enough` bytes;
  * *n is the next then.  Events are counted by seq, the audit trail by fact. */
-enum session_text { TEXT_EVENTS, TEXT_AUDIT, TEXT_STREAM };
-int session_text(struct state *st, struct session *s, enum session_text as,
+enum text_kind { TEXT_EVENTS, TEXT_AUDIT, TEXT_STREAM };
+int state_text(struct state *st, struct session *s, enum text_kind as,
 		 uint32_t *n, uint32_t end, size_t enough, struct buf *out,
 		 struct err *e);
 

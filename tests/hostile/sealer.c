@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Signs what a test of the relay posts.  A line in, a line out; seeds and
+ * hashes are 64 hex digits, "-" stands for what is not given.
+ *
+ *	manifest SEED MODE CREATED EXPIRES MAX	-> signed manifest
+ *	join SEED ROLE PARTICIPANT NAME		-> signed join (SEED: owner's)
+ *	item PARTICIPANT KIND TYPE CREATED ID SHA256 SIZE -> envelope
+ *	pub PARTICIPANT				-> its public key
+ *
+ * join and item are about the manifest made last.  Nothing is checked: a
+ * hostile peer signs what it likes. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/enc.h"
+#include "core/item.h"
+#include "core/session.h"
+
+static struct manifest m;
+
+static void seed_of(uint8_t out[32], const char *hex)
+{
+	if (enc_hex_decode(out, 32, bytes_str(hex)) < 0) {
+		fprintf(stderr, "sealer: not a seed: %s\n", hex);
+		exit(2);
+	}
+}
+
+static void put(struct buf *b)
+{
+	puts(buf_cstr(b));
+	fflush(stdout);
+	buf_free(b);
+}
+
+static void make_manifest(char **w)
+{
+	uint8_t owner[32], seed[32];
+	struct buf b = { 0 };
+	struct err e = { 0 };
+	seed_of(owner, w[1]);
+	m = (struct manifest){ .max_item_bytes = atoll(w[5]) };
+	for (int i = 0; i < ROLES; i++) {
+		session_role_seed(seed, owner, (enum role)i);
+		prim_pub(m.pub[i], seed);
+	}
+	key_session_id(m.session_id, m.pub[ROLE_OWNER]);
+	m.mode = strcmp(w[2], "execute") == 0 ? MODE_EXECUTE : MODE_RELAY;
+	m.created_at_ms = atoll(w[3]);
+	m.expires_at_ms = w[4][0] == '-' ? MANIFEST_FOREVER : atoll(w[4]);
+	for (int i = 0; i < TYPE_IMAGE; i++) {
+		m.allowed[i] = true;
+		m.order[m.allowed_n++] = (enum item_type)i;
+	}
+	m.job = (struct job_limits){ .runtime = "python3.11", .timeout_s = 60,
+				     .memory_mb = 512,
+				     .approve_runners = true };
+	if (manifest_build(&b, &m, owner, &e) < 0)
+		fprintf(stderr, "sealer: %s\n", e.why);
+	put(&b);
+}
+
+static void make_join(char **w)
+{
+	uint8_t owner[32], seed[32], role_seed[32];
+	struct buf cert = { 0 }, b = { 0 };
+	struct err e = { 0 };
+	struct join j = { .created_at_ms = 1, .kind = KIND_CLI,
+			  .display_name = w[4] };
+	seed_of(owner, w[1]);
+	seed_of(seed, w[3]);
+	if (role_parse(&j.cert.role, bytes_str(w[2])) < 0)
+		exit(2);
+	j.cert.issued_at_ms = 1;
+	prim_pub(j.cert.pub, seed);
+	if (j.cert.role == ROLE_RUNNER) {
+		j.kind = KIND_RUNNER;
+		j.has_runner = true;
+		j.runner = (struct runner_info){ .host = w[4], .name = "r" };
+	}
+	session_role_seed(role_seed, owner, j.cert.role);
+	if (cert_build(&cert, &j.cert, &m, role_seed, &e) < 0 ||
+	    join_build(&b, &j, buf_bytes(&cert), &m, seed, &e) < 0)
+		fprintf(stderr, "sealer: %s\n", e.why);
+	buf_free(&cert);
+	put(&b);
+}
+
+static enum item_kind kind_of(const char *word)
+{
+	int i = ITEM_TEXT;
+	while (i < ITEM_EVENT && strcmp(item_kind_word((enum item_kind)i),
+					word) != 0)
+		i++;
+	return (enum item_kind)i;
+}
+
+static void make_item(char **w)
+{
+	uint8_t seed[32], sha[32];
+	struct buf head = { 0 }, b = { 0 };
+	struct item_header h = { .created_at_ms = atoll(w[4]),
+				 .size = atoll(w[7]) };
+	seed_of(seed, w[1]);
+	seed_of(sha, w[6]);
+	h.kind = kind_of(w[2]);
+	h.type = type_parse(bytes_str(w[3]));
+	if (w[5][0] == '-' && !w[5][1])
+		item_new_id(h.id);
+	else
+		snprintf(h.id, sizeof h.id, "%s", w[5]);
+	memcpy(h.session_id, m.session_id, sizeof h.session_id);
+	prim_pub(h.author, seed);
+	item_put_header(&head, &h);
+	envelope_build(&b, buf_bytes(&head), sha, seed);
+	buf_free(&head);
+	put(&b);
+}
+
+static void make_pub(char **w)
+{
+	uint8_t seed[32], pub[32];
+	struct buf b = { 0 };
+	seed_of(seed, w[1]);
+	prim_pub(pub, seed);
+	enc_b64(&b, pub, sizeof pub);
+	put(&b);
+}
+
+int main(void)
+{
+	char line[1024], *w[9];
+	if (prim_init() < 0)
+		return 1;
+	while (fgets(line, sizeof line, stdin)) {
+		int n = 0;
+		for (char *p = strtok(line, " \n"); p && n < 8;
+		     p = strtok(NULL, " \n"))
+			w[n++] = p;
+		w[n] = NULL;
+		if (n == 6 && strcmp(w[0], "manifest") == 0)
+			make_manifest(w);
+		else if (n == 5 && strcmp(w[0], "join") == 0)
+			make_join(w);
+		else if (n == 8 && strcmp(w[0], "item") == 0)
+			make_item(w);
+		else if (n == 2 && strcmp(w[0], "pub") == 0)
+			make_pub(w);
+		else
+			return 2;
+	}
+	return 0;
+}

@@ -20,9 +20,11 @@ int check_new_id(struct session *s, const char *id,
 	const struct item *old = state_item(s, id);
 	if (!old)
 		return 0;
-	bool same = old->author == by &&
-		    (sha256 ? memcmp(old->sha256, sha256, HASH_SIZE) == 0 :
-			      memcmp(old->sig, sig, FACT_SIG) == 0);
+	bool same = old->author == by;
+	if (same && sha256)
+		same = memcmp(old->sha256, sha256, HASH_SIZE) == 0;
+	else if (same && memcmp(old->sig, sig, FACT_SIG) != 0)
+		return 0;	/* only the hash can tell */
 	*error = same ? "duplicate" : "conflict";
 	*message = same ? "this item is here already" :
 			  "another item has this id";

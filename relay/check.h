@@ -14,7 +14,7 @@ int check_intent(struct state *st, struct intent *it);
 bool check_conflict(const struct intent *a, const struct intent *b);
 
 /* 0, or -1 and the verdict on posting this id again: duplicate or conflict.
- * Also asked before a blob has streamed in; sha256 is NULL then, and the
+ * Also asked before a blob has streamed in; sha256 is NULL then, and an equal
  * signature, which covers the hash, speaks for it. */
 int check_new_id(struct session *s, const char *id,
 		 const struct participant *by, const uint8_t *sha256,

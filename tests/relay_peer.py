@@ -4,10 +4,8 @@ likes signed by build/tests/hostile/sealer."""
 import hashlib
 import http.client
 import json
-import os
 import re
 import secrets
-import signal
 import socket
 import struct
 import subprocess
@@ -40,6 +38,7 @@ class Peer:
 
     def __init__(self, relay, token=None, sid=None):
         self.relay, self.token, self.sid = relay, token, sid
+        self.child = relay.child
         self.conn = http.client.HTTPConnection("127.0.0.1", relay.port,
                                                timeout=20 * lib.SLOW)
 
@@ -49,8 +48,12 @@ class Peer:
         fields = {k.replace("_", "-"): v for k, v in headers.items()}
         if self.token:
             fields["Authorization"] = "Bearer " + self.token
+        if self.child is not self.relay.child:
+            self.conn.close()   # a new process: a new connection
+            self.child = self.relay.child
         try:
-            self.conn.request(method, path, body, fields)
+            self.conn.request(method, path, body, fields,
+                              encode_chunked="Transfer-Encoding" in fields)
             r = self.conn.getresponse()
             answer = Answer(r.status, dict(r.getheaders()), r.read())
         except (OSError, http.client.HTTPException):

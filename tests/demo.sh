@@ -7,7 +7,7 @@
 # in the other's in/, and wakes whoever waits for it.  Everything happens in
 # a temporary directory and on loopback, and is taken down again.
 set -euo pipefail
-build=$(cd "${1:-build}" && pwd)
+build=$(cd "${1:-${BUILD:-build}}" && pwd)
 airloxfs=$build/airloxfs
 work=$(mktemp -d "${TMPDIR:-/tmp}/airloxfs-demo.XXXXXX")
 relay=

@@ -53,6 +53,9 @@ static bool read_end(const struct zip_source *src, uint64_t at,
 {
 	uint32_t offset = zip_u32(b + 16);
 
+	/* a comment that does not fit is another archive's, cut short */
+	if (zip_u16(b + 20) > src->size - at - ZIP_END_BYTES)
+		return false;
 	d->n = zip_u16(b + 10);
 	d->size = zip_u32(b + 12);
 	if (d->n == UINT16_MAX || d->size == UINT32_MAX ||

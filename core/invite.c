@@ -84,7 +84,7 @@ static bool is_local(struct bytes host)
 	if (host_is(host, "localhost") || host_is(host, "127.0.0.1") ||
 	    host_is(host, "[::1]"))
 		return true;
-	return host.n > n && host_is(skip(host, host.n - n), suffix);
+	return host.n >= n && host_is(skip(host, host.n - n), suffix);
 }
 
 static int base_check(struct bytes url, struct err *e)

@@ -75,6 +75,7 @@ static void participant_free(struct participant *q)
 	join_free(&q->join);
 	free(q->shown);
 	free(q->shown_runner);
+	buf_free(&q->raw);
 	for (int i = 0; i < 4; i++)
 		buf_free(&q->key[i]);
 	free(q);
@@ -124,7 +125,8 @@ struct participant *people_add(struct people *p, struct bytes signed_join,
 	}
 	key_fingerprint(q->fingerprint, q->join.cert.pub);
 	q->seq = seq;
-	if (!set_names(p, q)) {
+	buf_add(&q->raw, signed_join.p, signed_join.n);
+	if (buf_failed(&q->raw) || !set_names(p, q)) {
 		participant_free(q);
 		err_set(e, ERR_MEMORY, "out of memory");
 		return NULL;

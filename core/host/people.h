@@ -14,6 +14,7 @@ struct participant {
 	char *shown_runner;	/* the same of a runner's name, else NULL */
 	uint64_t seq;		/* of the event that named it first */
 	bool left, revoked;
+	struct buf raw;		/* the signed join, as posted */
 	struct buf key[4];		/* private: folded names */
 };
 

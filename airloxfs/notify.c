@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: MIT */
+#define FUSE_USE_VERSION 312
+#include <errno.h>
+#include <fuse_lowlevel.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "airloxfs/notify.h"
+#include "core/buf.h"
+
+#define NOTIFY_ANSWER_MS 20000	/* a helper that is silent so long is killed */
+
+struct job {
+	struct job *next;
+	enum notify_op op;
+	struct fuse_pollhandle *ph;
+	char path[];
+};
+
+struct notify {
+	pthread_t thread;
+	char *path;
+
+	pthread_mutex_t lock;	/* guards first, last, began, ending */
+	pthread_cond_t more;
+	struct job *first, **last;
+	bool began, ending;
+
+	_Atomic pid_t helper;	/* written by the thread alone */
+	int sock;		/* the thread's, -1: no helper */
+};
+
+bool notify_is_helper(const struct notify *n, pid_t tid)
+{
+	return tid > 0 && n->helper == tid;
+}
+
+static int spawn_helper(struct notify *n)
+{
+	int pair[2];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -1;
+	posix_spawn_file_actions_t fa;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	sigemptyset(&none);
+	posix_spawn_file_actions_init(&fa);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attr, &none);
+	posix_spawn_file_actions_addopen(&fa, 0, "/dev/null", 2, 0);
+	posix_spawn_file_actions_adddup2(&fa, 0, 1);
+	posix_spawn_file_actions_adddup2(&fa, 0, 2);
+	posix_spawn_file_actions_adddup2(&fa, pair[1], 3);
+	posix_spawn_file_actions_addclosefrom_np(&fa, 4);
+	char *argv[] = { "airloxfs", HELPER_ARG, n->path, NULL };
+	char *env[] = { NULL };
+	pid_t pid;
+	int rc = posix_spawn(&pid, "/proc/self/exe", &fa, &attr, argv, env);
+	posix_spawn_file_actions_destroy(&fa);
+	posix_spawnattr_destroy(&attr);
+	close(pair[1]);
+	if (rc) {
+		close(pair[0]);
+		errno = rc;
+		return -1;
+	}
+	struct timeval patience = { NOTIFY_ANSWER_MS / 1000, 0 };
+	setsockopt(pair[0], SOL_SOCKET, SO_RCVTIMEO, &patience,
+		   sizeof patience);
+	n->sock = pair[0];
+	n->helper = pid;
+	return 0;
+}
+
+static void end_helper(struct notify *n)
+{
+	pid_t pid = n->helper;
+	if (n->sock >= 0)
+		close(n->sock);
+	n->sock = -1;
+	if (pid <= 0)
+		return;
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	n->helper = 0;
+}
+
+/* The helper does it, or is replaced and the next one does. */
+static void ask_helper(struct notify *n, const struct job *j)
+{
+	char msg[1 + 512];
+	size_t len = strlen(j->path);
+	if (len + 1 > sizeof msg)
+		return;
+	msg[0] = (char)j->op;
+	memcpy(msg + 1, j->path, len);
+	for (int tries = 0; tries < 3; tries++) {
+		int answer;
+		if (n->sock < 0 && spawn_helper(n) < 0)
+			return;
+		if (send(n->sock, msg, len + 1, MSG_NOSIGNAL) > 0 &&
+		    recv(n->sock, &answer, sizeof answer, 0) == sizeof answer)
+			return;
+		end_helper(n);
+	}
+}
+
+static struct job *next_job(struct notify *n)
+{
+	pthread_mutex_lock(&n->lock);
+	while (!n->ending && (!n->first || !n->began))
+		pthread_cond_wait(&n->more, &n->lock);
+	struct job *j = n->ending ? NULL : n->first;
+	if (j) {
+		n->first = j->next;
+		if (!n->first)
+			n->last = &n->first;
+	}
+	pthread_mutex_unlock(&n->lock);
+	return j;
+}
+
+static void *notify_thread(void *arg)
+{
+	struct notify *n = arg;
+	for (struct job *j; (j = next_job(n)); free(j)) {
+		if (j->op == NOTIFY_POLL) {
+			fuse_lowlevel_notify_poll(j->ph);
+			fuse_pollhandle_destroy(j->ph);
+		} else {
+			ask_helper(n, j);
+		}
+	}
+	end_helper(n);
+	return NULL;
+}
+
+struct notify *notify_new(const char *mount_path, struct err *e)
+{
+	struct notify *n = calloc(1, sizeof *n);
+	char *path = strdup(mount_path);
+	if (!n || !path) {
+		err_set(e, ERR_MEMORY, "out of memory");
+		goto fail;
+	}
+	*n = (struct notify){ .path = path, .sock = -1 };
+	n->last = &n->first;
+	pthread_mutex_init(&n->lock, NULL);
+	pthread_cond_init(&n->more, NULL);
+	/* Before the mount: the loader must not need what may be below it. */
+	if (spawn_helper(n) < 0) {
+		err_sys(e, "cannot start the helper process");
+		goto fail;
+	}
+	if (pthread_create(&n->thread, NULL, notify_thread, n)) {
+		err_sys(e, "cannot start a thread");
+		end_helper(n);
+		goto fail;
+	}
+	return n;
+fail:
+	free(path);
+	free(n);
+	return NULL;
+}
+
+void notify_begin(struct notify *n)
+{
+	pthread_mutex_lock(&n->lock);
+	n->began = true;
+	pthread_cond_signal(&n->more);
+	pthread_mutex_unlock(&n->lock);
+}
+
+static void add_job(struct notify *n, struct job *j)
+{
+	pthread_mutex_lock(&n->lock);
+	*n->last = j;
+	n->last = &j->next;
+	pthread_cond_signal(&n->more);
+	pthread_mutex_unlock(&n->lock);
+}
+
+/* Touching twice in a row says nothing new. */
+static bool is_repeat(struct notify *n, enum notify_op op, const char *path)
+{
+	bool repeat = false;
+	pthread_mutex_lock(&n->lock);
+	for (const struct job *j = n->first; j && op == NOTIFY_TOUCH;
+	     j = j->next)
+		if (j->op == op && strcmp(j->path, path) == 0)
+			repeat = true;
+	pthread_mutex_unlock(&n->lock);
+	return repeat;
+}
+
+void notify_post(struct notify *n, enum notify_op op, const char *path)
+{
+	if (is_repeat(n, op, path))
+		return;
+	struct job *j = calloc(1, sizeof *j + strlen(path) + 1);
+	if (!j)
+		return;
+	j->op = op;
+	strcpy(j->path, path);
+	add_job(n, j);
+}
+
+void notify_poll(struct notify *n, struct fuse_pollhandle *ph)
+{
+	struct job *j = calloc(1, sizeof *j + 1);
+	if (!j) {
+		fuse_pollhandle_destroy(ph);
+		return;
+	}
+	j->op = NOTIFY_POLL;
+	j->ph = ph;
+	add_job(n, j);
+}
+
+void notify_free(struct notify *n)
+{
+	if (!n)
+		return;
+	pthread_mutex_lock(&n->lock);
+	n->ending = true;
+	pthread_cond_signal(&n->more);
+	pthread_mutex_unlock(&n->lock);
+	/* A request of the helper may be waiting in the mount: end it, so
+	 * that the thread does not wait for its answer. */
+	pid_t pid = n->helper;
+	if (pid > 0)
+		kill(pid, SIGKILL);
+	pthread_join(n->thread, NULL);
+	for (struct job *j = n->first, *next; j; j = next) {
+		next = j->next;
+		if (j->op == NOTIFY_POLL)
+			fuse_pollhandle_destroy(j->ph);
+		free(j);
+	}
+	pthread_mutex_destroy(&n->lock);
+	pthread_cond_destroy(&n->more);
+	free(n->path);
+	free(n);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "airloxfs/line.h"
+#include "airloxfs/mount.h"
+#include "airloxfs/notify.h"
+
+#define LINE_READ_MAX (128 * 1024)
+
+/* A handle's place, and its request while it waits. */
+struct reader {
+	struct line *line;
+	struct reader *next;
+	uint64_t pos;
+	struct fuse_req *req;		/* parked, or NULL */
+	size_t want;
+	struct fuse_pollhandle *ph;	/* to be woken, or NULL */
+};
+
+struct line {
+	pthread_mutex_t lock;	/* guards all below and the readers */
+	struct vault *vault;
+	struct reader *readers;
+	bool ended;
+};
+
+struct line *line_new(struct vault *v, struct err *e)
+{
+	struct line *l = calloc(1, sizeof *l);
+	if (!l) {
+		err_set(e, ERR_MEMORY, "out of memory");
+		return NULL;
+	}
+	pthread_mutex_init(&l->lock, NULL);
+	l->vault = v;
+	return l;
+}
+
+void line_free(struct line *l)
+{
+	if (!l)
+		return;
+	vault_close(l->vault);
+	pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+/* Answers req with what is there.  False: nothing yet.  Lock held. */
+static bool answer(struct line *l, struct reader *r, struct fuse_req *req,
+		   size_t want)
+{
+	struct err e;
+	if (r->pos >= vault_size(l->vault)) {
+		if (l->ended)
+			fs_reply_data(req, NULL, 0);
+		return l->ended;
+	}
+	if (want > LINE_READ_MAX)
+		want = LINE_READ_MAX;
+	char *to = malloc(want);
+	ssize_t n = to ? vault_read(l->vault, r->pos, to, want, &e) : -1;
+	if (n < 0) {
+		fs_reply_error(req, EIO);
+	} else {
+		r->pos += (uint64_t)n;
+		fs_reply_data(req, to, (size_t)n);
+	}
+	free(to);
+	return true;
+}
+
+static void wake_all(struct mount *m, struct line *l)
+{
+	for (struct reader *r = l->readers; r; r = r->next) {
+		if (r->req && answer(l, r, r->req, r->want))
+			r->req = NULL;
+		if (r->ph) {
+			notify_poll(m->notify, r->ph);
+			r->ph = NULL;
+		}
+	}
+}
+
+void line_append(struct mount *m, struct line *l, struct bytes text)
+{
+	struct err e;
+	pthread_mutex_lock(&l->lock);
+	if (vault_write(l->vault, vault_size(l->vault), text.p, text.n,
+			&e) == 0)
+		wake_all(m, l);
+	pthread_mutex_unlock(&l->lock);
+}
+
+void line_end(struct mount *m, struct line *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->ended = true;
+	wake_all(m, l);
+	pthread_mutex_unlock(&l->lock);
+}
+
+static int line_open(struct mount *m, struct handle *h)
+{
+	(void)m;
+	struct line *l = h->node->data;
+	if ((h->flags & O_ACCMODE) != O_RDONLY)
+		return EACCES;
+	struct reader *r = calloc(1, sizeof *r);
+	if (!r)
+		return ENOMEM;
+	r->line = l;
+	pthread_mutex_lock(&l->lock);
+	r->next = l->readers;
+	l->readers = r;
+	pthread_mutex_unlock(&l->lock);
+	h->data = r;
+	h->direct = h->stream = true;
+	return 0;
+}
+
+static void line_release(struct mount *m, struct handle *h)
+{
+	struct reader *r = h->data, **at = &r->line->readers;
+	pthread_mutex_lock(&r->line->lock);
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	pthread_mutex_unlock(&r->line->lock);
+	if (r->ph)
+		notify_poll(m->notify, r->ph);
+	free(r);
+}
+
+/* The reader was interrupted: whoever still has its request answers it. */
+static void line_interrupt(struct fuse_req *req, void *arg)
+{
+	struct line *l = arg;
+	bool found = false;
+	pthread_mutex_lock(&l->lock);
+	for (struct reader *r = l->readers; r; r = r->next)
+		if (r->req == req) {
+			r->req = NULL;
+			found = true;
+		}
+	pthread_mutex_unlock(&l->lock);
+	if (found)
+		fs_reply_error(req, EINTR);
+}
+
+static void line_read(struct mount *m, struct fuse_req *req,
+		      struct handle *h, size_t n, uint64_t off)
+{
+	(void)m, (void)off;
+	struct reader *r = h->data;
+	struct line *l = r->line;
+	fs_on_interrupt(req, line_interrupt, l);
+	pthread_mutex_lock(&l->lock);
+	if (!answer(l, r, req, n)) {
+		/* FOPEN_STREAM lets two reads of one handle come at once */
+		if (h->flags & O_NONBLOCK || r->req) {
+			fs_reply_error(req, EAGAIN);
+		} else if (fs_interrupted(req)) {
+			fs_reply_error(req, EINTR);
+		} else {
+			r->req = req;
+			r->want = n;
+		}
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+static bool line_poll(struct mount *m, struct handle *h,
+		      struct fuse_pollhandle *ph)
+{
+	struct reader *r = h->data;
+	pthread_mutex_lock(&r->line->lock);
+	bool ready = r->line->ended || r->pos < vault_size(r->line->vault);
+	struct fuse_pollhandle *old = r->ph;
+	r->ph = ph ? ph : old;
+	pthread_mutex_unlock(&r->line->lock);
+	if (ph && old)
+		notify_poll(m->notify, old);
+	return ready;
+}
+
+const struct node_ops line_ops = {
+	.open = line_open, .read = line_read, .release = line_release,
+	.poll = line_poll,
+};

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * line: a file of lines that blocks: a read waits for the next line, poll
+ * works, the end of the session is end of file.  Each handle starts at the
+ * first line of this mount and has a place of its own.
+ *
+ * A waiting reader is a kept request, not a thread. */
+#ifndef AIRLOXFS_LINE_H
+#define AIRLOXFS_LINE_H
+
+#include "airloxfs/fs.h"
+#include "core/host/vault.h"
+
+struct line;
+
+/* Takes over the vault that holds the lines. */
+struct line *line_new(struct vault *v, struct err *e);
+/* Adds text (whole lines) and wakes every reader. */
+void line_append(struct mount *m, struct line *l, struct bytes text);
+void line_end(struct mount *m, struct line *l);	/* EOF from here on */
+void line_free(struct line *l);
+
+extern const struct node_ops line_ops;	/* node->data: the struct line */
+
+#endif

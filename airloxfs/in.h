@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * in: verified items of others, one immutable file each.
+ *
+ * The cache holds ciphertext; plaintext never touches the disk.  The one full
+ * verification writes an index record with a hash of each 64 KiB of
+ * ciphertext; a read checks the chunks it needs and decrypts just them. */
+#ifndef AIRLOXFS_IN_H
+#define AIRLOXFS_IN_H
+
+#include "airloxfs/index.h"
+#include "airloxfs/mount.h"
+
+struct in_item;
+
+/* Opens the index and puts everything in it into the tree: before the mount
+ * is there.  *cursor: the event from which the stream goes on. */
+struct in *in_new(struct mount *m, int64_t *cursor, struct err *e);
+void in_free(struct in *in);
+
+/* --- for the deliver room --- */
+
+/* Whether this event needs nothing more: shown, refused, ours, pending. */
+bool in_settled(struct in *in, uint64_t seq);
+/* Where the stream would go on after a restart; kept in later records. */
+void in_set_cursor(struct in *in, int64_t cursor);
+
+/* Verifies the blob behind fd and appends its record: not yet durable, not
+ * yet visible.  -1: e says why it is to be refused (or ERR_SYS, ERR_TIMEOUT:
+ * try again later). */
+struct in_new;
+struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
+			 struct err *e);
+int in_sync(struct in *in, struct err *e);
+/* Makes it appear (or replaces a damaged one); frees v. */
+void in_reveal(struct mount *m, struct in_new *v);
+
+/* Remembers, durably with the next in_sync; and shows a line in log, events
+ * and, for a refusal, a file in rejected/. */
+void in_note_participant(struct mount *m, uint64_t seq, struct bytes join);
+void in_note_left(struct mount *m, uint64_t seq, const uint8_t *pub);
+void in_note_own(struct mount *m, uint64_t seq, const char *id);
+void in_note_pending(struct mount *m, uint64_t seq, struct bytes envelope);
+void in_refuse(struct mount *m, uint64_t seq, const char *id,
+	       const char *author, const struct err *why);
+
+/* An item anew from what the index keeps of it: a pending one, or one whose
+ * blob is damaged.  NULL where its author is not known. */
+struct incoming *in_incoming(struct mount *m, uint64_t seq, struct bytes raw);
+/* Calls each for every item that is still pending. */
+void in_pending(struct mount *m,
+		void (*each)(void *arg, uint64_t seq, struct bytes envelope),
+		void *arg);
+/* The envelope of an item by id, for a refetch or a re-seed; -1: unknown. */
+int in_envelope(struct mount *m, const char *id, uint64_t *seq,
+		struct buf *out);
+
+/* --- for others --- */
+
+/* A reference from a word: a seq or an id.  ERR_NOT_FOUND. */
+int in_ref(struct mount *m, const char *word, struct item_ref *ref,
+	   struct err *e);
+/* ctl: fetch SEQ. */
+int in_fetch(struct mount *m, uint64_t seq, struct err *e);
+
+extern const struct node_ops in_dir_ops, rejected_ops;
+
+#endif

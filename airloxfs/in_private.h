@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What in.c, verify.c and load.c share of the in room, and nobody else. */
+#ifndef AIRLOXFS_IN_PRIVATE_H
+#define AIRLOXFS_IN_PRIVATE_H
+
+#include "airloxfs/in.h"
+#include "airloxfs/store.h"
+
+#define IN_SLOTS 4096
+
+struct in_item {
+	struct in_item *next;	/* in its slot */
+	uint64_t seq;
+	uint64_t at;		/* its record; 0: none (ours, refused) */
+	char id[ITEM_ID + 1];
+	struct node *node;	/* the mount's lock; NULL: hidden */
+};
+
+struct missing {
+	struct missing *next;
+	uint64_t seq;
+	struct buf envelope;
+};
+
+struct in {
+	struct journal *journal;
+	pthread_mutex_t lock;	/* guards all below */
+	struct in_item *items[IN_SLOTS];
+	uint64_t *settled;	/* at start, above the cursor; sorted */
+	size_t settled_n, settled_cap;
+	int64_t cursor;
+	struct missing *missing;
+};
+
+/* Called with in->lock. */
+struct in_item *in_find(struct in *in, const char *id);
+struct in_item *in_add(struct in *in, const char *id, uint64_t seq);
+
+/* Called without it. */
+int in_append(struct in *in, struct index_record *r, uint64_t *at,
+	      struct err *e);
+int in_record(struct in *in, uint64_t at, struct index_record *r,
+	      struct buf *raw, struct err *e);
+/* A file in rejected/. */
+void in_show_refusal(struct mount *m, uint64_t seq, const char *author,
+		     struct bytes reason, bool hidden);
+/* A verified item's node; hidden: until the helper's create. */
+struct node *in_show(struct mount *m, struct in_item *i, const char *name,
+		     uint64_t size, int64_t created_ms, bool hidden);
+
+extern const struct node_ops item_ops;
+
+#endif

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * How an item gets into in/: verified to the end, described in the index,
+ * then made to appear.  What fails is a file in rejected/ with the reason. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "airloxfs/in_private.h"
+#include "airloxfs/notify.h"
+#include "airloxfs/tell_json.h"
+#include "airloxfs/text.h"
+#include "core/clear.h"
+#include "core/host/check.h"
+#include "core/host/opened.h"
+#include "core/name.h"
+
+#define VERIFY_CHUNK (256 * 1024)
+#define PREVIEW_MAX 4096	/* a text up to this size is in its event */
+
+struct in_new {
+	uint64_t seq, at;
+	char id[ITEM_ID + 1];
+	int64_t created_ms;
+	enum item_kind kind;
+	char *name;		/* in in/ */
+	char *author;		/* as shown */
+	enum role role;
+	struct buf original;	/* the file's name */
+	uint64_t view_off, view_n;
+	bool is_text, wrapped;
+	struct buf preview;
+	uint8_t sha256[HASH_SIZE];
+	struct buf chunks;
+};
+
+static void new_free(struct in_new *v)
+{
+	if (!v)
+		return;
+	free(v->name);
+	free(v->author);
+	buf_free(&v->original);
+	buf_free(&v->preview);
+	buf_free(&v->chunks);
+	free(v);
+}
+
+/* --- chunk hashes, while the ciphertext passes --- */
+
+struct chunker {
+	struct buf *hashes, part;
+};
+
+static void chunk_end(struct chunker *c)
+{
+	uint8_t hash[INDEX_HASH];
+	prim_blake2b(hash, sizeof hash, c->part.data, c->part.len, NULL, 0);
+	buf_add(c->hashes, hash, sizeof hash);
+	buf_reset(&c->part);
+}
+
+static int chunk_take(void *arg, const void *p, size_t n)
+{
+	struct chunker *c = arg;
+	const uint8_t *at = p;
+	while (n) {
+		size_t room = INDEX_CHUNK - c->part.len;
+		size_t take = n < room ? n : room;
+		buf_add(&c->part, at, take);
+		at += take;
+		n -= take;
+		if (c->part.len == INDEX_CHUNK)
+			chunk_end(c);
+	}
+	return buf_failed(&c->part) || buf_failed(c->hashes) ? -1 : 0;
+}
+
+/* --- the view --- */
+
+static int hash_view(struct in_new *v, struct opened *o, struct err *e)
+{
+	struct hash *h = hash_new();
+	uint8_t *to = malloc(VERIFY_CHUNK);
+	int rc = h && to ? 0 : err_set(e, ERR_MEMORY, "out of memory");
+	for (uint64_t at = 0; rc == 0 && at < v->view_n;) {
+		uint64_t left = v->view_n - at;
+		size_t n = left < VERIFY_CHUNK ? (size_t)left : VERIFY_CHUNK;
+		rc = opened_read(o, v->view_off - o->body_off + at, to, n, e);
+		if (rc == 0)
+			hash_add(h, to, n);
+		at += n;
+	}
+	if (rc == 0)
+		hash_final(h, v->sha256);
+	if (to)
+		prim_wipe(to, VERIFY_CHUNK);
+	free(to);
+	hash_free(h);
+	return rc;
+}
+
+/* Whether the body is what zip_wrap_* make of a file whose name is ours less
+ * ".zip": then in/ shows the file itself.  Compared byte by byte with what we
+ * would write, not parsed. */
+static bool unwrap(struct in_new *v, struct opened *o)
+{
+	struct bytes name = { v->original.data, v->original.len - 4 };
+	cleanup_buf struct buf head = { 0 }, tail = { 0 }, got = { 0 };
+	uint64_t extra = v->original.len > 4 ? zip_wrap_extra(name) : 0;
+	uint8_t fixed[30];
+	if (!extra || o->body_n < extra ||
+	    opened_read(o, 0, fixed, sizeof fixed, NULL) < 0)
+		return false;
+	struct zip_wrap w = { .size = o->body_n - extra,
+		.crc = (uint32_t)fixed[14] | (uint32_t)fixed[15] << 8 |
+		       (uint32_t)fixed[16] << 16 | (uint32_t)fixed[17] << 24 };
+	zip_wrap_head(&head, name, w);
+	zip_wrap_tail(&tail, name, w);
+	size_t n = head.len + tail.len;
+	uint8_t *to = buf_room(&got, n);
+	if (buf_failed(&head) || buf_failed(&tail) || !to || n != extra ||
+	    opened_read(o, 0, to, head.len, NULL) < 0 ||
+	    opened_read(o, head.len + w.size, to + head.len,
+			tail.len, NULL) < 0 ||
+	    memcmp(to, head.data, head.len) != 0 ||
+	    memcmp(to + head.len, tail.data, tail.len) != 0)
+		return false;
+	v->view_off = o->body_off + head.len;
+	v->view_n = w.size;
+	v->original.len -= 4;
+	v->wrapped = true;
+	return true;
+}
+
+static int view_text(struct in_new *v, const struct payload *p)
+{
+	struct bytes t = p->u.text.text;
+	v->is_text = true;
+	v->view_n = t.n;
+	hash_sha256(v->sha256, t.p, t.n);
+	if (t.n <= PREVIEW_MAX)
+		buf_add(&v->preview, t.p, t.n);
+	return 0;
+}
+
+static int view_file(struct in_new *v, struct opened *o, enum item_type type,
+		     struct err *e)
+{
+	v->view_off = o->body_off;
+	v->view_n = o->body_n;
+	buf_add(&v->original, o->payload.u.file.name.p,
+		o->payload.u.file.name.n);
+	if (buf_failed(&v->original))
+		return err_set(e, ERR_MEMORY, "out of memory");
+	if (type == TYPE_ZIP)
+		unwrap(v, o);
+	return hash_view(v, o, e);
+}
+
+/* Jobs, results and events have rooms of their own later; here they are seen
+ * in log and events, and settled. */
+static int make_view(struct in_new *v, struct opened *o,
+		     const struct envelope *env, struct err *e)
+{
+	switch (o->payload.kind) {
+	case ITEM_TEXT: return view_text(v, &o->payload);
+	case ITEM_FILE: return view_file(v, o, env->header.type, e);
+	case ITEM_JOB: case ITEM_RESULT: case ITEM_EVENT: break;
+	}
+	return 0;
+}
+
+/* --- from a blob to a record --- */
+
+static int name_it(struct mount *m, struct in_new *v, struct err *e)
+{
+	struct buf b = { 0 };
+	struct in *in = m->in;
+	pthread_mutex_lock(&in->lock);
+	const struct in_item *old = in_find(in, v->id);
+	mount_lock(m);
+	if (old && old->node)
+		v->name = strdup(old->node->name);	/* fetched again */
+	mount_unlock(m);
+	pthread_mutex_unlock(&in->lock);
+	if (v->name)
+		return 0;
+	name_in(&b, v->seq, v->author, v->is_text ? (struct bytes){ 0 }
+						  : buf_bytes(&v->original));
+	v->name = buf_steal(&b);
+	return v->name ? 0 : err_set(e, ERR_MEMORY, "out of memory");
+}
+
+static int append(struct mount *m, struct in_new *v,
+		  const struct incoming *inc, const struct opened *o,
+		  struct err *e)
+{
+	struct index_record r = {
+		.kind = INDEX_ITEM, .seq = v->seq, .text = buf_bytes(&inc->raw),
+		.item = { .name = bytes_str(v->name),
+			  .original = buf_bytes(&v->original),
+			  .view_off = v->view_off, .view_n = v->view_n,
+			  .is_text = v->is_text, .wrapped = v->wrapped,
+			  .chunks = buf_bytes(&v->chunks) },
+	};
+	if (o->payload.kind == ITEM_FILE && !v->wrapped)
+		r.item.mime = o->payload.u.file.mime;
+	memcpy(r.item.sha256, v->sha256, HASH_SIZE);
+	memcpy(r.item.blob_sha256, o->ref.sha256, HASH_SIZE);
+	return in_append(m->in, &r, &v->at, e);
+}
+
+static struct in_new *new_from(const struct incoming *inc)
+{
+	struct in_new *v = calloc(1, sizeof *v);
+	if (!v)
+		return NULL;
+	v->seq = inc->seq;
+	strcpy(v->id, inc->env.header.id);
+	v->created_ms = inc->env.header.created_at_ms;
+	v->kind = inc->env.header.kind;
+	v->role = inc->author.role;
+	v->author = strdup(inc->author_shown);
+	return v;
+}
+
+/* Only an archive is worth a child: the rest is a look at bytes. */
+static int look_at(enum item_type type, const char *mime,
+		   const struct zip_source *body, struct err *e)
+{
+	return type == TYPE_ZIP ? check_content(type, mime, body, e)
+				: content_check(type, mime, body, e);
+}
+
+struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
+			 struct err *e)
+{
+	struct in_new *v = new_from(inc);
+	if (!v || !v->author) {
+		new_free(v);
+		err_set(e, ERR_MEMORY, "out of memory");
+		return NULL;
+	}
+	struct chunker c = { .hashes = &v->chunks };
+	struct zip_sink sink = { chunk_take, &c };
+	struct opened *o = opened_new(m->peer, inc, fd, look_at, &sink,
+				      e);
+	if (o && c.part.len)
+		chunk_end(&c);
+	buf_free(&c.part);
+	int rc = o && make_view(v, o, &inc->env, e) == 0 &&
+		name_it(m, v, e) == 0 && append(m, v, inc, o, e) == 0 ? 0 : -1;
+	opened_free(o);
+	if (rc == 0)
+		return v;
+	new_free(v);
+	return NULL;
+}
+
+/* --- appearing --- */
+
+struct node *in_show(struct mount *m, struct in_item *i, const char *name,
+		     uint64_t size, int64_t created_ms, bool hidden)
+{
+	struct node *n = tree_add(m->tree, m->dir_in, name, S_IFREG | 0444,
+				  &item_ops, i);
+	if (!n)
+		return NULL;
+	n->hidden = hidden;
+	n->size = size;
+	n->mtime = (struct timespec){ created_ms / 1000,
+				      created_ms % 1000 * 1000000 };
+	i->node = n;
+	text_latest(m, name);
+	return n;
+}
+
+static bool appear(struct mount *m, struct in_new *v)
+{
+	struct in *in = m->in;
+	bool shown = false;
+	pthread_mutex_lock(&in->lock);
+	struct in_item *i = in_find(in, v->id);
+	bool again = i && i->at;
+	if (!i)
+		i = in_add(in, v->id, v->seq);
+	if (i)
+		i->at = v->at;
+	mount_lock(m);
+	if (i && !again && (v->kind == ITEM_TEXT || v->kind == ITEM_FILE))
+		shown = in_show(m, i, v->name, v->view_n, v->created_ms,
+				true) != NULL;
+	mount_unlock(m);
+	pthread_mutex_unlock(&in->lock);
+	return shown;
+}
+
+static void tell_item(struct mount *m, const struct in_new *v, bool shown)
+{
+	cleanup_buf struct buf who = { 0 }, line = { 0 };
+	clear_escape(&who, bytes_str(v->author));
+	mount_log(m, "item %llu: %s from %s (%s)%s%s, %llu bytes",
+		  (unsigned long long)v->seq, item_kind_word(v->kind),
+		  buf_cstr(&who), role_word(v->role), shown ? ": in/" : "",
+		  shown ? v->name : "", (unsigned long long)v->view_n);
+	struct tell_json j = tell_json_begin(&line, "item");
+	tell_json_int(&j, "seq", (int64_t)v->seq);
+	tell_json_str(&j, "id", bytes_str(v->id));
+	tell_json_str(&j, "kind", bytes_str(item_kind_word(v->kind)));
+	tell_json_str(&j, "from", bytes_str(v->author));
+	tell_json_str(&j, "role", bytes_str(role_word(v->role)));
+	if (shown) {
+		cleanup_buf struct buf path = { 0 };
+		buf_addf(&path, "in/%s", v->name);
+		tell_json_str(&j, "path", buf_bytes(&path));
+	}
+	tell_json_int(&j, "size", (int64_t)v->view_n);
+	if (v->is_text && v->preview.len)
+		tell_json_str(&j, "text", buf_bytes(&v->preview));
+	tell_json_end(m, &j);
+}
+
+void in_reveal(struct mount *m, struct in_new *v)
+{
+	bool shown = appear(m, v);
+	if (shown) {
+		cleanup_buf struct buf path = { 0 };
+		buf_addf(&path, "in/%s", v->name);
+		notify_post(m->notify, NOTIFY_CREATE, buf_cstr(&path));
+		tell_item(m, v, true);
+	} else if (v->kind != ITEM_TEXT && v->kind != ITEM_FILE) {
+		tell_item(m, v, false);
+	}
+	new_free(v);
+}
+
+/* --- refusals --- */
+
+void in_show_refusal(struct mount *m, uint64_t seq, const char *author,
+		     struct bytes reason, bool hidden)
+{
+	cleanup_buf struct buf name = { 0 };
+	text_refusal_name(&name, seq, author);
+	const char *s = buf_cstr(&name);
+	struct node *n = s ? text_fixed(m, m->dir_rejected, s, reason) : NULL;
+	if (n)
+		n->hidden = hidden;
+}
+
+void in_refuse(struct mount *m, uint64_t seq, const char *id,
+	       const char *author, const struct err *why)
+{
+	cleanup_buf struct buf who = { 0 }, text = { 0 }, line = { 0 };
+	struct index_record r = { .kind = INDEX_REJECTED, .seq = seq,
+				  .id = bytes_str(id ? id : ""),
+				  .name = bytes_str(author ? author : "") };
+	const char *class = err_class(why->code);
+	clear_escape(&who, r.name);
+	buf_addf(&text, "%s%s%s\n", class, *class ? ": " : "", why->why);
+	r.text = buf_bytes(&text);
+	struct err e;
+	if (in_append(m->in, &r, NULL, &e) < 0)
+		mount_failed(m, &e);
+	mount_lock(m);
+	m->refused++;
+	in_show_refusal(m, seq, author, r.text, true);
+	mount_unlock(m);
+	text_reveal_refusal(m, seq, author);
+	mount_log(m, "refused %llu from %s: %s",
+		  (unsigned long long)seq, buf_cstr(&who), why->why);
+	struct tell_json j = tell_json_begin(&line, "rejected");
+	tell_json_int(&j, "seq", (int64_t)seq);
+	tell_json_str(&j, "from", r.name);
+	tell_json_str(&j, "reason", bytes_str(why->why));
+	tell_json_end(m, &j);
+}
+
+struct incoming *in_incoming(struct mount *m, uint64_t seq, struct bytes raw)
+{
+	struct incoming *inc = calloc(1, sizeof *inc);
+	struct err e;
+	if (!inc)
+		return NULL;
+	inc->seq = seq;
+	buf_add(&inc->raw, raw.p, raw.n);
+	if (buf_failed(&inc->raw) ||
+	    envelope_parse(&inc->env, buf_bytes(&inc->raw), &e) < 0) {
+		buf_free(&inc->raw);
+		free(inc);
+		return NULL;
+	}
+	mount_lock(m);
+	const struct participant *who = people_find(&m->peer->people,
+						    inc->env.header.author);
+	if (who) {
+		inc->author = who->join.cert;
+		inc->author_shown = strdup(who->shown);
+	}
+	mount_unlock(m);
+	strcpy(inc->ref.id, inc->env.header.id);
+	if (inc->author_shown)
+		return inc;
+	incoming_free(inc);
+	return NULL;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The stream. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "airloxfs/audit.h"
+#include "airloxfs/deliver_private.h"
+#include "airloxfs/line.h"
+#include "airloxfs/notify.h"
+#include "airloxfs/outbox.h"
+#include "airloxfs/tell_json.h"
+#include "airloxfs/text.h"
+#include "core/clear.h"
+#include "core/name.h"
+
+static void log_who(struct mount *m, const char *what,
+		    const struct participant *who)
+{
+	cleanup_buf struct buf name = { 0 };
+	clear_escape(&name, bytes_str(who->shown));
+	mount_log(m, "%s (%s, %s) %s", buf_cstr(&name),
+		  role_word(who->join.cert.role), who->fingerprint, what);
+}
+
+static void tell_who(struct mount *m, const char *event, uint64_t seq,
+		     const struct participant *who)
+{
+	cleanup_buf struct buf line = { 0 };
+	struct tell_json j = tell_json_begin(&line, event);
+	tell_json_int(&j, "seq", (int64_t)seq);
+	tell_json_str(&j, "name", bytes_str(who->shown));
+	tell_json_str(&j, "role",
+		      bytes_str(role_word(who->join.cert.role)));
+	tell_json_str(&j, "fingerprint", bytes_str(who->fingerprint));
+	tell_json_end(m, &j);
+}
+
+static void hear_participant(struct mount *m, const struct news *n)
+{
+	cleanup_buf struct buf path = { 0 };
+	mount_lock(m);
+	const struct node *node = text_participant(m, n->who, true);
+	if (node)
+		buf_addf(&path, "participants/%s", node->name);
+	mount_unlock(m);
+	const char *s = buf_cstr(&path);
+	if (!path.len || !s)
+		return;		/* known already */
+	in_note_participant(m, n->seq, buf_bytes(&n->who->raw));
+	notify_post(m->notify, NOTIFY_CREATE, s);
+	log_who(m, "joined", n->who);
+	tell_who(m, "participant", n->seq, n->who);
+}
+
+static void hear_left(struct mount *m, const struct news *n)
+{
+	in_note_left(m, n->seq, n->who->join.cert.pub);
+	log_who(m, "left", n->who);
+	tell_who(m, "left", n->seq, n->who);
+}
+
+static void hear_item(struct deliver *d, struct news *n)
+{
+	struct mount *m = d->m;
+	struct incoming *inc = n->item;
+	n->item = NULL;
+	if (!inc->mine) {
+		lanes_push(d, TASK_NEW, inc);
+		return;
+	}
+	outbox_seen(m, inc->env.header.id, inc->seq);
+	in_note_own(m, inc->seq, inc->env.header.id);
+	incoming_free(inc);
+}
+
+static void hear_want(struct deliver *d, const struct news *n)
+{
+	cleanup_buf struct buf raw = { 0 };
+	uint64_t seq;
+	if (in_envelope(d->m, n->id, &seq, &raw) < 0)
+		return;
+	struct incoming *inc = in_incoming(d->m, seq, buf_bytes(&raw));
+	if (inc)
+		lanes_push(d, TASK_RESEED, inc);
+}
+
+static void hear_job(struct mount *m, const struct news *n)
+{
+	cleanup_buf struct buf line = { 0 };
+	struct tell_json j = tell_json_begin(&line, "job");
+	tell_json_int(&j, "seq", (int64_t)n->seq);
+	tell_json_str(&j, "id", bytes_str(n->id));
+	tell_json_str(&j, "state", bytes_str(n->word));
+	tell_json_end(m, &j);
+	mount_log(m, "job %s: %s", n->id, n->word);
+}
+
+static void hear_gap(struct mount *m, const struct news *n)
+{
+	mount_log(m, "the relay left out %llu events before %llu",
+		  (unsigned long long)n->gap, (unsigned long long)n->seq);
+	mount_lock(m);
+	m->gaps += n->gap;
+	mount_unlock(m);
+}
+
+static const char *shown_of(const struct news *n)
+{
+	return n->who ? n->who->shown : "";
+}
+
+static void hear(struct deliver *d, struct news *n)
+{
+	struct mount *m = d->m;
+	if (n->gap)
+		hear_gap(m, n);
+	switch (n->kind) {
+	case NEWS_PARTICIPANT: hear_participant(m, n); break;
+	case NEWS_ITEM: hear_item(d, n); break;
+	case NEWS_REJECTED: in_refuse(m, n->seq, n->id, shown_of(n), &n->why);
+		break;
+	case NEWS_WANT: hear_want(d, n); break;
+	case NEWS_RESEEDED: lanes_reappeared(d, n->id); break;
+	case NEWS_LEFT: hear_left(m, n); break;
+	case NEWS_REVOKED:
+		mount_log(m, "the owner revoked the role %s",
+			  role_word(n->role));
+		break;
+	case NEWS_JOB: hear_job(m, n); break;
+	case NEWS_BEHIND: mount_failed(m, &n->why); break;
+	case NEWS_CLOSED: case NEWS_NOTHING: case NEWS_LIVE:
+	case NEWS_EVICTED: break;
+	}
+	if (m->peer->state == PEER_CLOSED)
+		mount_closed(m, m->peer->why.why);
+}
+
+static int on_event(void *arg, const struct event *ev, struct err *e)
+{
+	struct deliver *d = arg;
+	struct mount *m = d->m;
+	mount_online(m);
+	if (ev->has_seq && in_settled(m->in, ev->seq)) {
+		m->peer->seq = (int64_t)ev->seq > m->peer->seq
+			? (int64_t)ev->seq : m->peer->seq;
+		return 0;
+	}
+	struct news n = { 0 };
+	mount_lock(m);
+	int rc = peer_apply(m->peer, ev, &n, e);
+	mount_unlock(m);
+	if (rc == 0) {
+		hear(d, &n);
+		if (ev->has_seq)
+			audit_stale(m);
+		lanes_applied(d, m->peer->seq);
+	}
+	news_free(&n);
+	return rc == 0 && m->closed ? -1 : rc;
+}
+
+bool deliver_pause(struct deliver *d, int64_t ms)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_mutex_lock(&d->lock);
+	unsigned kicks = d->kicks;
+	while (!d->ending && d->kicks == kicks &&
+	       pthread_cond_timedwait(&d->more, &d->lock, &until) == 0)
+		;
+	bool on = !d->ending;
+	pthread_mutex_unlock(&d->lock);
+	return on;
+}
+
+static bool is_over(struct mount *m)
+{
+	mount_lock(m);
+	bool over = m->closed;
+	mount_unlock(m);
+	return over;
+}
+
+static void *stream_thread(void *arg)
+{
+	struct deliver *d = arg;
+	struct mount *m = d->m;
+	unsigned tries = 0;
+	for (;;) {
+		uint64_t delivered = 0;
+		struct err e = { 0 };
+		int rc = wire_stream(d->wire, m->peer->seq, on_event, d,
+				     &delivered, &e);
+		if (is_over(m))
+			break;
+		if (rc == 0)
+			err_set(&e, ERR_NET, "the relay ended the stream");
+		if (e.code == ERR_NET)
+			mount_offline(m, &e);
+		else
+			mount_heard(m, &e);
+		if (is_over(m))
+			break;
+		tries = delivered ? 0 : tries + 1;
+		if (!deliver_pause(d, peer_delay_ms(tries,
+				wire_retry_after_ms(d->wire))))
+			break;
+		wire_resume(d->wire);
+	}
+	return NULL;
+}
+
+struct deliver *deliver_new(struct mount *m, int64_t cursor, struct err *e)
+{
+	struct deliver *d = calloc(1, sizeof *d);
+	if (!d) {
+		err_set(e, ERR_MEMORY, "out of memory");
+		return NULL;
+	}
+	d->m = m;
+	d->applied = cursor;
+	d->small.last = &d->small.first;
+	d->large.last = &d->large.first;
+	d->acks_last = &d->acks;
+	pthread_mutex_init(&d->lock, NULL);
+	pthread_cond_init(&d->more, NULL);
+	m->peer->seq = cursor;
+	m->deliver = d;
+	d->wire = peer_wire(m->peer, e);
+	if (!d->wire || lanes_start(d, e) < 0)
+		goto fail;
+	if (pthread_create(&d->stream, NULL, stream_thread, d)) {
+		err_sys(e, "cannot start a thread");
+		goto fail;
+	}
+	d->has_stream = true;
+	return d;
+fail:
+	m->deliver = NULL;
+	deliver_free(d);
+	return NULL;
+}
+
+void deliver_kick(struct mount *m)
+{
+	struct deliver *d = m->deliver;
+	if (!d)
+		return;
+	pthread_mutex_lock(&d->lock);
+	d->kicks++;
+	pthread_cond_broadcast(&d->more);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void deliver_reconnect(struct mount *m)
+{
+	if (!m->deliver)
+		return;
+	deliver_kick(m);
+	wire_abort(m->deliver->wire);
+}
+
+void deliver_free(struct deliver *d)
+{
+	if (!d)
+		return;
+	pthread_mutex_lock(&d->lock);
+	d->ending = true;
+	pthread_cond_broadcast(&d->more);
+	pthread_mutex_unlock(&d->lock);
+	if (d->wire)
+		wire_abort(d->wire);
+	if (d->has_stream)
+		pthread_join(d->stream, NULL);
+	lanes_free(d);
+	wire_free(d->wire);
+	pthread_mutex_destroy(&d->lock);
+	pthread_cond_destroy(&d->more);
+	free(d);
+}

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Fetching, verifying, revealing, acknowledging. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+#include "airloxfs/deliver_private.h"
+#include "airloxfs/tell_json.h"
+#include "core/host/clock.h"
+
+#define RETRY_MS 5000		/* after a fault of this machine */
+#define WANT_EVERY_MS (INT64_C(3600) * 1000)
+#define ACK_IDLE_MS 60000
+#define FREE_BYTES ((uint64_t)1 << 30)	/* this much or a twentieth of the */
+#define FREE_PART 20			/* disk stays free */
+
+/* --- tasks; with d->lock --- */
+
+static void queue_put(struct queue *q, struct task *t)
+{
+	*q->last = t;
+	q->last = &t->next;
+	q->n++;
+}
+
+static struct task *queue_take(struct queue *q)
+{
+	struct task *t = q->first;
+	q->first = t->next;
+	if (!q->first)
+		q->last = &q->first;
+	q->n--;
+	t->next = NULL;
+	return t;
+}
+
+static void unsettled_put(struct deliver *d, struct task *t)
+{
+	t->unsettled = true;
+	t->before = d->newest;
+	if (d->newest)
+		d->newest->after = t;
+	else
+		d->oldest = t;
+	d->newest = t;
+}
+
+static void set_cursor(struct deliver *d)
+{
+	in_set_cursor(d->m->in, d->oldest ? (int64_t)d->oldest->seq - 1
+					  : d->applied);
+}
+
+static void task_free(struct task *t)
+{
+	incoming_free(t->inc);
+	free(t);
+}
+
+/* One that was abandoned stays among the unsettled: the cursor does not pass
+ * it, and the next mount begins with it. */
+static void settle(struct deliver *d, struct task *t)
+{
+	if (t->abandoned && t->unsettled)
+		return;
+	pthread_mutex_lock(&d->lock);
+	if (t->unsettled) {
+		*(t->before ? &t->before->after : &d->oldest) = t->after;
+		*(t->after ? &t->after->before : &d->newest) = t->before;
+	}
+	set_cursor(d);
+	pthread_cond_broadcast(&d->more);
+	pthread_mutex_unlock(&d->lock);
+	task_free(t);
+}
+
+void lanes_applied(struct deliver *d, int64_t seq)
+{
+	pthread_mutex_lock(&d->lock);
+	d->applied = seq;
+	set_cursor(d);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void lanes_push(struct deliver *d, enum task_kind kind, struct incoming *inc)
+{
+	struct task *t = calloc(1, sizeof *t);
+	if (!t) {
+		incoming_free(inc);
+		return;
+	}
+	t->kind = kind;
+	t->seq = inc->seq;
+	t->inc = inc;
+	bool small = inc->env.header.size < LANE_SMALL_MAX;
+	struct queue *q = small ? &d->small : &d->large;
+	pthread_mutex_lock(&d->lock);
+	while (kind == TASK_NEW && q->n >= LANE_QUEUE_MAX && !d->ending)
+		pthread_cond_wait(&d->more, &d->lock);
+	if (kind == TASK_NEW)
+		unsettled_put(d, t);
+	queue_put(q, t);
+	pthread_cond_broadcast(&d->more);
+	pthread_mutex_unlock(&d->lock);
+}
+
+static struct task *next_task(struct deliver *d, struct queue *q, bool wait)
+{
+	pthread_mutex_lock(&d->lock);
+	while (wait && !d->ending && !q->first)
+		pthread_cond_wait(&d->more, &d->lock);
+	struct task *t = d->ending || !q->first ? NULL : queue_take(q);
+	pthread_mutex_unlock(&d->lock);
+	return t;
+}
+
+/* --- acknowledging --- */
+
+static void push_ack(struct deliver *d, const char *id)
+{
+	struct ack *a = calloc(1, sizeof *a);
+	if (!a)
+		return;
+	strcpy(a->id, id);
+	pthread_mutex_lock(&d->lock);
+	*d->acks_last = a;
+	d->acks_last = &a->next;
+	pthread_cond_broadcast(&d->more);
+	pthread_mutex_unlock(&d->lock);
+}
+
+/* --- pending --- */
+
+static void add_pending(struct deliver *d, uint64_t seq, const char *id,
+			struct bytes envelope)
+{
+	struct pending *p = calloc(1, sizeof *p);
+	if (!p)
+		return;
+	p->seq = seq;
+	strcpy(p->id, id);
+	buf_add(&p->envelope, envelope.p, envelope.n);
+	pthread_mutex_lock(&d->lock);
+	p->next = d->pending;
+	d->pending = p;
+	pthread_cond_broadcast(&d->more);
+	pthread_mutex_unlock(&d->lock);
+	mount_lock(d->m);
+	d->m->pending++;
+	mount_unlock(d->m);
+}
+
+/* Takes the pending item out and back to a lane.  By id, or by seq. */
+static bool revive(struct deliver *d, const char *id, uint64_t seq)
+{
+	struct pending *p = NULL;
+	pthread_mutex_lock(&d->lock);
+	for (struct pending **at = &d->pending; *at; at = &(*at)->next)
+		if (id ? !strcmp((*at)->id, id) : (*at)->seq == seq) {
+			p = *at;
+			*at = p->next;
+			break;
+		}
+	pthread_mutex_unlock(&d->lock);
+	if (!p)
+		return false;
+	mount_lock(d->m);
+	d->m->pending--;
+	mount_unlock(d->m);
+	struct incoming *inc = in_incoming(d->m, p->seq,
+					   buf_bytes(&p->envelope));
+	if (inc)
+		lanes_push(d, TASK_AGAIN, inc);
+	buf_free(&p->envelope);
+	free(p);
+	return inc != NULL;
+}
+
+void lanes_reappeared(struct deliver *d, const char *id)
+{
+	revive(d, id, 0);
+}
+
+bool deliver_want(struct mount *m, uint64_t seq)
+{
+	return m->deliver && revive(m->deliver, NULL, seq);
+}
+
+static bool in_queue(const struct queue *q, const char *id)
+{
+	for (const struct task *t = q->first; t; t = t->next)
+		if (t->kind == TASK_AGAIN &&
+		    strcmp(t->inc->env.header.id, id) == 0)
+			return true;
+	return false;
+}
+
+static bool is_queued(struct deliver *d, const char *id)
+{
+	pthread_mutex_lock(&d->lock);
+	bool is = in_queue(&d->small, id) || in_queue(&d->large, id);
+	pthread_mutex_unlock(&d->lock);
+	return is;
+}
+
+void deliver_refetch(struct mount *m, const char *id)
+{
+	cleanup_buf struct buf raw = { 0 };
+	uint64_t seq;
+	if (!m->deliver || in_envelope(m, id, &seq, &raw) < 0)
+		return;
+	if (is_queued(m->deliver, id))
+		return;
+	struct incoming *inc = in_incoming(m, seq, buf_bytes(&raw));
+	if (inc)
+		lanes_push(m->deliver, TASK_AGAIN, inc);
+}
+
+static void set_pending(struct deliver *d, const struct task *t)
+{
+	const struct incoming *inc = t->inc;
+	struct err e;
+	in_note_pending(d->m, t->seq, buf_bytes(&inc->raw));
+	if (in_sync(d->m->in, &e) < 0)
+		mount_failed(d->m, &e);
+	mount_log(d->m, "item %llu is not on the relay any more; asking those "
+		  "who hold it", (unsigned long long)t->seq);
+	add_pending(d, t->seq, inc->env.header.id, buf_bytes(&inc->raw));
+}
+
+/* --- one item --- */
+
+/* A fault of the network or of this machine is no fault of the item. */
+static bool is_passing(const struct err *e)
+{
+	return e->code == ERR_NET || e->code == ERR_RATE ||
+	       e->code == ERR_FULL || e->code == ERR_SYS ||
+	       e->code == ERR_MEMORY || e->code == ERR_TIMEOUT;
+}
+
+static int room_for(struct mount *m, uint64_t n, struct err *e)
+{
+	struct statvfs st;
+	if (fstatvfs(m->peer->cache->blobs, &st) < 0)
+		return err_sys(e, "cannot look at the cache's disk");
+	uint64_t all = (uint64_t)st.f_blocks * st.f_frsize / FREE_PART;
+	uint64_t keep = all < FREE_BYTES ? all : FREE_BYTES;
+	if ((uint64_t)st.f_bavail * st.f_frsize >= n + keep)
+		return 0;
+	return err_set(e, ERR_FULL, "the disk of %s is nearly full: make room, "
+		       "items are fetched when there is some",
+		       m->peer->cache->path);
+}
+
+/* 0: verified, or settled with a refusal; 1: not here; -1: passing fault. */
+static int take_item(struct deliver *d, struct wire *w, struct task *t,
+		     struct err *e)
+{
+	struct mount *m = d->m;
+	struct incoming *inc = t->inc;
+	if (room_for(m, (uint64_t)inc->env.header.size, e) < 0)
+		return -1;
+	cleanup_fd int fd = peer_fetch(m->peer, w, inc, NULL, NULL, e);
+	if (fd < 0 && (e->code == ERR_NOT_FOUND || e->code == ERR_GONE))
+		return 1;
+	if (fd >= 0)
+		t->fresh = in_verify(m, inc, fd, e);
+	if (t->fresh)
+		return 0;
+	if (is_passing(e))
+		return -1;
+	if (e->code == ERR_AUTH) {
+		mount_heard(m, e);
+		return -1;
+	}
+	in_refuse(m, t->seq, inc->env.header.id, inc->author_shown, e);
+	return 0;
+}
+
+static void take_until_done(struct deliver *d, struct wire *w,
+			    struct task *t)
+{
+	struct err e = { 0 };
+	unsigned tries = 0;
+	for (;;) {
+		int rc = take_item(d, w, t, &e);
+		if (rc == 1)
+			set_pending(d, t);
+		if (rc >= 0)
+			return;
+		mount_heard(d->m, &e);
+		int64_t ms = e.code == ERR_NET || e.code == ERR_RATE
+			? peer_delay_ms(tries++, wire_retry_after_ms(w))
+			: RETRY_MS;
+		if (!deliver_pause(d, ms) || d->m->closed) {
+			t->abandoned = true;
+			return;
+		}
+	}
+}
+
+static void reseed(struct deliver *d, struct wire *w, const struct task *t)
+{
+	struct mount *m = d->m;
+	const struct item_header *h = &t->inc->env.header;
+	struct err e;
+	cleanup_fd int fd = cache_open_blob(m->peer->cache, h->id, &e);
+	if (fd < 0)
+		return;
+	if (wire_blob_put(w, h->id, fd, (uint64_t)h->size + BLOB_OVERHEAD,
+			  &e) == 0)
+		mount_log(m, "item %llu was given back to the relay, somebody "
+			  "asked for it", (unsigned long long)t->seq);
+}
+
+/* --- lanes --- */
+
+struct lane {
+	struct deliver *d;
+	struct queue *q;
+	struct wire *wire;
+};
+
+/* Durable first, then visible, then acknowledged. */
+static void reveal_batch(struct deliver *d, struct task **v, size_t n)
+{
+	struct err e;
+	while (n && in_sync(d->m->in, &e) < 0) {
+		mount_failed(d->m, &e);
+		if (!deliver_pause(d, RETRY_MS))
+			break;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (v[i]->fresh) {
+			in_reveal(d->m, v[i]->fresh);
+			push_ack(d, v[i]->inc->env.header.id);
+		}
+		settle(d, v[i]);
+	}
+}
+
+static void *lane_thread(void *arg)
+{
+	struct lane l = *(struct lane *)arg;
+	size_t batch = l.q == &l.d->small ? LANE_BATCH : 1;
+	struct task *v[LANE_BATCH], *t;
+	free(arg);
+	while ((t = next_task(l.d, l.q, true))) {
+		size_t n = 0;
+		do {
+			if (t->kind == TASK_RESEED)
+				reseed(l.d, l.wire, t);
+			else
+				take_until_done(l.d, l.wire, t);
+			v[n++] = t;
+		} while (n < batch && (t = next_task(l.d, l.q, false)));
+		reveal_batch(l.d, v, n);
+	}
+	return NULL;
+}
+
+/* --- the thread that acknowledges and asks --- */
+
+static void ask_for_pending(struct deliver *d)
+{
+	int64_t now = clock_mono_ms();
+	char id[ITEM_ID + 1];
+	for (;;) {
+		id[0] = 0;
+		pthread_mutex_lock(&d->lock);
+		for (struct pending *p = d->pending; p && !*id; p = p->next)
+			if (!p->asked_ms ||
+			    now - p->asked_ms >= WANT_EVERY_MS) {
+				p->asked_ms = now;
+				strcpy(id, p->id);
+			}
+		pthread_mutex_unlock(&d->lock);
+		if (!*id)
+			return;
+		struct err e;
+		if (wire_want(d->ack_wire, id, &e) < 0 &&
+		    e.code == ERR_EXISTS)
+			revive(d, id, 0);
+	}
+}
+
+static struct ack *next_ack(struct deliver *d)
+{
+	pthread_mutex_lock(&d->lock);
+	struct ack *a = d->acks;
+	if (a) {
+		d->acks = a->next;
+		if (!d->acks)
+			d->acks_last = &d->acks;
+	}
+	pthread_mutex_unlock(&d->lock);
+	return a;
+}
+
+static void put_back(struct deliver *d, struct ack *a)
+{
+	pthread_mutex_lock(&d->lock);
+	a->next = d->acks;
+	if (!d->acks)
+		d->acks_last = &a->next;
+	d->acks = a;
+	pthread_mutex_unlock(&d->lock);
+}
+
+static bool idle(struct deliver *d)
+{
+	struct timespec until;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ACK_IDLE_MS / 1000;
+	pthread_mutex_lock(&d->lock);
+	if (!d->ending && !d->acks)
+		pthread_cond_timedwait(&d->more, &d->lock, &until);
+	bool on = !d->ending;
+	pthread_mutex_unlock(&d->lock);
+	return on;
+}
+
+static void *ack_thread(void *arg)
+{
+	struct deliver *d = arg;
+	unsigned tries = 0;
+	while (idle(d)) {
+		struct ack *a;
+		struct err e;
+		while ((a = next_ack(d))) {
+			if (peer_ack(d->ack_wire, a->id, &e) < 0 &&
+			    peer_may_retry(&e)) {
+				put_back(d, a);
+				if (!deliver_pause(d, peer_delay_ms(tries++,
+						-1)))
+					return NULL;
+				continue;
+			}
+			tries = 0;
+			free(a);
+		}
+		ask_for_pending(d);
+	}
+	return NULL;
+}
+
+/* --- --- */
+
+static void load_pending(void *arg, uint64_t seq, struct bytes envelope)
+{
+	struct deliver *d = arg;
+	struct incoming *inc = in_incoming(d->m, seq, envelope);
+	if (inc)
+		add_pending(d, seq, inc->env.header.id, envelope);
+	incoming_free(inc);
+}
+
+static int start_lane(struct deliver *d, int i, struct err *e)
+{
+	struct lane *l = calloc(1, sizeof *l);
+	d->lane_wire[i] = peer_wire(d->m->peer, e);
+	if (!l || !d->lane_wire[i]) {
+		free(l);
+		return -1;
+	}
+	*l = (struct lane){ d, i ? &d->large : &d->small, d->lane_wire[i] };
+	if (pthread_create(&d->lane[i], NULL, lane_thread, l)) {
+		free(l);
+		return err_sys(e, "cannot start a thread");
+	}
+	d->lanes++;
+	return 0;
+}
+
+int lanes_start(struct deliver *d, struct err *e)
+{
+	in_pending(d->m, load_pending, d);
+	for (int i = 0; i < LANES; i++)
+		if (start_lane(d, i, e) < 0)
+			return -1;
+	d->ack_wire = peer_wire(d->m->peer, e);
+	if (!d->ack_wire)
+		return -1;
+	if (pthread_create(&d->acker, NULL, ack_thread, d))
+		return err_sys(e, "cannot start a thread");
+	d->has_acker = true;
+	return 0;
+}
+
+static void free_queue(struct queue *q)
+{
+	while (q->first) {
+		struct task *t = queue_take(q);
+		if (!t->unsettled)
+			task_free(t);
+	}
+}
+
+void lanes_free(struct deliver *d)
+{
+	for (int i = 0; i < LANES; i++)
+		if (d->lane_wire[i])
+			wire_abort(d->lane_wire[i]);
+	if (d->ack_wire)
+		wire_abort(d->ack_wire);
+	for (int i = 0; i < d->lanes; i++)
+		pthread_join(d->lane[i], NULL);
+	if (d->has_acker)
+		pthread_join(d->acker, NULL);
+	for (int i = 0; i < LANES; i++)
+		wire_free(d->lane_wire[i]);
+	wire_free(d->ack_wire);
+	if (d->small.last)
+		free_queue(&d->small);
+	if (d->large.last)
+		free_queue(&d->large);
+	for (struct task *t = d->oldest, *after; t; t = after) {
+		after = t->after;
+		task_free(t);
+	}
+	for (struct ack *a; (a = next_ack(d)); free(a))
+		;
+	while (d->pending) {
+		struct pending *p = d->pending;
+		d->pending = p->next;
+		buf_free(&p->envelope);
+		free(p);
+	}
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * out: a file written here is sent.
+ *
+ * A file is a draft (an encrypted vault) until a close, a rename or a verb
+ * commits it (commit.h); then it stays as the record of what was sent.  Its
+ * header on disk carries name, state and attributes, so that a crash or an
+ * unmount loses nothing. */
+#ifndef AIRLOXFS_OUT_H
+#define AIRLOXFS_OUT_H
+
+#include "airloxfs/mount.h"
+#include "core/host/vault.h"
+
+#define OUT_RECORDS 1000	/* sent or failed ones that are kept */
+#define OUT_WRITERS 8		/* processes remembered per draft */
+#define OUT_RENAME_WAIT_MS 1000	/* a rename holds its directory: not longer */
+
+enum out_state { OUT_STAGED, OUT_QUEUED, OUT_SENT, OUT_FAILED };
+
+struct out_xattr {
+	struct out_xattr *next;
+	char *name;
+	struct buf value;
+};
+
+struct outgoing {
+	struct node *node;	/* the mount's lock, as the next */
+	bool is_record;		/* sent or failed: out_trim may take it */
+
+	pthread_mutex_t lock;	/* guards all below; taken before the outbox's
+				 * and the mount's */
+	struct vault *vault;
+	enum out_state state;
+	char id[ITEM_ID + 1];
+	uint64_t seq;
+	char error[320];	/* the sentence of the last failure */
+	uint64_t gen;		/* rises when a sent draft is written anew */
+	bool dirty;		/* bytes that were not committed */
+	bool temporary;		/* made as mkstemp makes them: sent by rename */
+	bool poisoned;		/* its writer was killed, or a write failed */
+	int write_errno;	/* of the failed write, repeated by FLUSH */
+	pid_t writers[OUT_WRITERS];	/* processes */
+	pid_t opener;
+	unsigned handles;	/* open for writing */
+	struct item_ref *refs;
+	size_t ref_n;
+	struct out_xattr *xattrs;
+	bool header_stale;	/* what is on disk is older than this */
+};
+
+struct out;
+struct out *out_new(struct mount *m, struct err *e); /* loads the drafts */
+void out_free(struct mount *m);	/* drafts are made durable */
+const char *out_state_word(enum out_state s);
+
+/* --- for the outbox; each takes f->lock --- */
+void out_hold(struct mount *m, struct outgoing *f);
+void out_drop(struct mount *m, struct outgoing *f);
+/* State as the item goes its way; why is NULL unless it failed. */
+void out_set_state(struct mount *m, struct outgoing *f, enum out_state s,
+		   const char *id, uint64_t seq, const struct err *why);
+
+/* --- with f->lock --- */
+/* Writes name, state and attributes to the draft's header. */
+int out_put_header(struct mount *m, struct outgoing *f, struct err *e);
+bool out_is_draft_name(const char *name);
+/* NULL where the commit may be tried; else the sentence why not is in e. */
+int out_name_ok(struct mount *m, const char *name, struct err *e);
+
+/* ctl: send NAME, retry NAME; drafts that wait: how many. */
+int out_send(struct mount *m, const char *path, struct err *e);
+int out_retry(struct mount *m, const char *path, struct err *e);
+size_t out_unsent(struct mount *m, struct buf *names);
+/* The newest OUT_RECORDS are kept. */
+void out_trim(struct mount *m);
+
+/* out_tree.c */
+extern const struct node_ops out_dir_ops, out_file_ops, out_ctl_ops;
+struct outgoing *out_file_new(struct vault *v);
+struct node *out_add(struct mount *m, struct node *dir, const char *name,
+		     mode_t mode, struct outgoing *f);
+uint64_t out_limit(const struct mount *m, const char *name);
+
+#endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * out/D/ctl: `send` makes D.zip of the directory and sends it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "airloxfs/ctl.h"
+#include "airloxfs/out_private.h"
+#include "airloxfs/outbox.h"
+#include "airloxfs/text.h"
+#include "core/name.h"
+#include "core/zip.h"
+
+#define PACK_CHUNK (256 * 1024)
+
+struct packing {
+	struct mount *m;
+	struct zip_writer *w;
+	struct vault *to;
+	uint8_t *chunk;
+	struct err *e;
+};
+
+static int pack_take(void *arg, const void *p, size_t n)
+{
+	struct packing *k = arg;
+	uint64_t limit = (uint64_t)k->m->peer->manifest.max_item_bytes;
+	if (vault_size(k->to) + n > limit)
+		return err_set(k->e, ERR_SIZE, "the directory is larger than "
+			       "this session takes: %llu bytes at most",
+			       (unsigned long long)limit);
+	return vault_write(k->to, vault_size(k->to), p, n, k->e);
+}
+
+static int pack_file(struct packing *k, struct outgoing *f)
+{
+	int rc = 0;
+	pthread_mutex_lock(&f->lock);
+	for (uint64_t at = 0; rc == 0 && at < vault_size(f->vault);) {
+		ssize_t n = vault_read(f->vault, at, k->chunk, PACK_CHUNK,
+				       k->e);
+		rc = n <= 0 ? -1 : zip_writer_data(k->w, k->chunk, (size_t)n,
+						   k->e);
+		at += n > 0 ? (uint64_t)n : 0;
+	}
+	pthread_mutex_unlock(&f->lock);
+	return rc;
+}
+
+static int pack_dir(struct packing *k, struct node *dir, struct buf *path);
+
+static int pack_node(struct packing *k, struct node *n, struct buf *path)
+{
+	size_t len = path->len;
+	bool is_dir = tree_is_dir(n);
+	buf_addf(path, "%s%s", len ? "/" : "", n->name);
+	int rc = name_check_entry(buf_bytes(path), k->e);
+	if (rc == 0)
+		rc = zip_writer_begin(k->w, buf_bytes(path), is_dir,
+				      !is_dir && n->mode & 0100, k->e);
+	if (rc == 0 && !is_dir)
+		rc = pack_file(k, n->data);
+	if (rc == 0)
+		rc = zip_writer_end(k->w, k->e);
+	if (rc == 0 && is_dir)
+		rc = pack_dir(k, n, path);
+	path->len = len;
+	return rc;
+}
+
+static int pack_dir(struct packing *k, struct node *dir, struct buf *path)
+{
+	int rc = 0;
+	uint64_t at = 0;
+	while (rc == 0) {
+		mount_lock(k->m);
+		struct node *n = tree_next(dir, at);
+		if (n)
+			n->opens++;
+		mount_unlock(k->m);
+		if (!n)
+			break;
+		at = n->cookie;
+		if (n->ops != &out_ctl_ops)
+			rc = pack_node(k, n, path);
+		mount_lock(k->m);
+		n->opens--;
+		tree_settle(k->m->tree, n);
+		mount_unlock(k->m);
+	}
+	return rc;
+}
+
+static int pack(struct mount *m, struct node *dir, struct vault *to,
+		struct err *e)
+{
+	struct packing k = { .m = m, .to = to, .e = e };
+	cleanup_buf struct buf path = { 0 };
+	err_set(e, ERR_MEMORY, "out of memory");
+	k.chunk = malloc(PACK_CHUNK);
+	k.w = zip_writer_new((struct zip_sink){ pack_take, &k });
+	int rc = k.chunk && k.w && pack_dir(&k, dir, &path) == 0
+		? zip_writer_finish(k.w, e) : -1;
+	zip_writer_free(k.w);
+	free(k.chunk);
+	return rc;
+}
+
+/* D.zip appears in out/ as the record of what was sent. */
+static struct outgoing *add_record(struct mount *m, const char *name,
+				   struct vault *v)
+{
+	struct outgoing *f = out_file_new(v);
+	if (!f)
+		return NULL;
+	mount_lock(m);
+	struct node *old = tree_find(m->dir_out, name);
+	if (old && old->ops == &out_file_ops) {
+		store_draft_remove(m->store, vault_id(
+			((struct outgoing *)old->data)->vault));
+		tree_unlink(m->tree, old);
+		old = NULL;
+	}
+	struct node *n = old ? NULL : out_add(m, m->dir_out, name, 0644, f);
+	if (n) {
+		n->size = vault_size(v);
+		n->opens++;
+	}
+	mount_unlock(m);
+	if (n)
+		return f;
+	struct node stray = { .data = f };
+	out_file_free(&stray);
+	return NULL;
+}
+
+static int send_dir(struct mount *m, struct node *dir, struct err *e)
+{
+	char name[260];
+	mount_lock(m);
+	snprintf(name, sizeof name, "%s.zip", dir->name);
+	mount_unlock(m);
+	if (out_name_ok(m, name, e) < 0)
+		return -1;
+	struct vault *v = store_draft_new(m->store, e);
+	if (!v)
+		return -1;
+	if (pack(m, dir, v, e) < 0) {
+		store_draft_remove(m->store, vault_id(v));
+		vault_close(v);
+		return -1;
+	}
+	struct outgoing *f = add_record(m, name, v);
+	if (!f)
+		return err_set(e, ERR_EXISTS, "out/%s is in the way", name);
+	int err = outbox_commit_wait(m, f, name, OUTBOX_WAIT_MS);
+	out_drop(m, f);
+	if (!err)
+		return 0;
+	mount_lock(m);
+	*e = m->last_error;
+	mount_unlock(m);
+	e->code = ERR_SYS;
+	e->sys = err;
+	return -1;
+}
+
+static int verb(struct mount *m, struct node *n, char *line, struct err *e)
+{
+	mount_lock(m);
+	struct node *dir = n->parent;
+	mount_unlock(m);
+	if (strcmp(line, "send") == 0 && dir)
+		return send_dir(m, dir, e);
+	return err_set(e, ERR_VERB, "the only verb here is: send");
+}
+
+static int octl_open(struct mount *m, struct handle *h)
+{
+	(void)m;
+	h->direct = true;
+	buf_add_str(&h->bytes, "send\n");
+	return 0;
+}
+
+static int octl_write(struct mount *m, struct handle *h, pid_t tid,
+		      const void *p, size_t n, uint64_t off)
+{
+	(void)tid, (void)off;
+	return ctl_lines(m, h->node, p, n, verb);
+}
+
+static int octl_truncate(struct mount *m, struct node *n, uint64_t size)
+{
+	(void)m, (void)n, (void)size;
+	return 0;
+}
+
+const struct node_ops out_ctl_ops = {
+	.open = octl_open, .read = text_read, .write = octl_write,
+	.truncate = octl_truncate, .timeout_s = 86400,
+};

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Drafts and records of an earlier mount, found again; drafts made durable at
+ * the end; what the verbs of ctl do with them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "airloxfs/out_private.h"
+#include "airloxfs/outbox.h"
+
+/* --- loading --- */
+
+static struct node *make_dirs(struct mount *m, char *path, char **last)
+{
+	struct node *dir = m->dir_out;
+	for (char *slash; (slash = strchr(path, '/')); path = slash + 1) {
+		*slash = 0;
+		struct node *next = tree_find(dir, path);
+		if (!next) {
+			next = tree_add(m->tree, dir, path, S_IFDIR | 0755,
+					&out_dir_ops, NULL);
+			if (next && dir == m->dir_out)
+				tree_add(m->tree, next, "ctl", S_IFREG | 0600,
+					 &out_ctl_ops, NULL);
+		}
+		if (!next || !tree_is_dir(next))
+			return NULL;
+		dir = next;
+	}
+	*last = path;
+	return dir;
+}
+
+/* What the outbox's journal says is newer than a header that was not synced:
+ * a commit of this generation is a fact. */
+static void apply_outcome(struct mount *m, struct outgoing *f)
+{
+	struct outbox_outcome o = outbox_outcome(m->outbox,
+						 vault_id(f->vault));
+	if (!o.known || f->gen > o.gen)
+		return;
+	f->dirty = false;
+	f->state = !o.done ? OUT_QUEUED : o.sent ? OUT_SENT : OUT_FAILED;
+	f->seq = o.seq;
+	memcpy(f->id, o.id, sizeof f->id);
+}
+
+static void place(struct mount *m, struct outgoing *f, char *path,
+		  const struct stat *st)
+{
+	char *name = NULL;
+	struct err e;
+	struct node *dir = make_dirs(m, path, &name);
+	struct node *n = dir && *name ?
+		out_add(m, dir, name, st->st_mode & 07777, f) : NULL;
+	if (!n) {
+		struct node stray = { .data = f };
+		mount_log(m, "a draft could not be placed in out/ again; it "
+			  "stays in the state directory as drafts/%s",
+			  vault_id(f->vault));
+		out_file_free(&stray);
+		return;
+	}
+	n->size = vault_size(f->vault);
+	n->mtime = st->st_mtim;
+	f->is_record = f->state == OUT_SENT || f->state == OUT_FAILED;
+	apply_outcome(m, f);
+	outbox_adopt(m->outbox, vault_id(f->vault), f);
+	/* durable: the outbox's journal may go after this */
+	if (out_put_header(m, f, &e) < 0 || vault_sync(f->vault, &e) < 0)
+		mount_failed(m, &e);
+}
+
+static void load_draft(void *arg, const char *id)
+{
+	struct mount *m = arg;
+	struct err e;
+	struct stat st = { 0 };
+	cleanup_buf struct buf path = { 0 };
+	struct vault *v = store_draft_open(m->store, id, &e);
+	if (!v) {
+		/* made, and the machine went down before its first header */
+		mount_log(m, "a damaged draft was left alone: %s", e.why);
+		return;
+	}
+	struct outgoing *f = out_file_new(v);
+	if (!f || out_decode(f, vault_record(v), &path, &st, &e) < 0 ||
+	    !buf_cstr(&path) || !path.len) {
+		if (vault_size(v) == 0)
+			store_draft_remove(m->store, id);
+		struct node stray = { .data = f };
+		if (f)
+			out_file_free(&stray);
+		else
+			vault_close(v);
+		return;
+	}
+	place(m, f, buf_cstr(&path), &st);
+}
+
+struct out *out_new(struct mount *m, struct err *e)
+{
+	struct out *o = calloc(1, sizeof *o);
+	if (!o) {
+		err_set(e, ERR_MEMORY, "out of memory");
+		return NULL;
+	}
+	o->m = m;
+	if (m->dir_out)
+		store_drafts(m->store, load_draft, m);
+	outbox_compact(m->outbox);
+	return o;
+}
+
+/* --- walking; every file below out/, held while it is looked at --- */
+
+static void each_file(struct mount *m, struct node *dir,
+		      void (*do_it)(struct mount *m, struct outgoing *f,
+				    void *arg), void *arg)
+{
+	uint64_t at = 0;
+	for (;;) {
+		mount_lock(m);
+		struct node *n = tree_next(dir, at);
+		if (n)
+			n->opens++;
+		mount_unlock(m);
+		if (!n)
+			return;
+		at = n->cookie;
+		if (n->ops == &out_file_ops)
+			do_it(m, n->data, arg);
+		else if (tree_is_dir(n))
+			each_file(m, n, do_it, arg);
+		mount_lock(m);
+		n->opens--;
+		tree_settle(m->tree, n);
+		mount_unlock(m);
+	}
+}
+
+static void make_durable(struct mount *m, struct outgoing *f, void *arg)
+{
+	(void)arg;
+	struct err e;
+	pthread_mutex_lock(&f->lock);
+	if (f->dirty && (out_put_header(m, f, &e) < 0 ||
+			 vault_sync(f->vault, &e) < 0))
+		mount_failed(m, &e);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void out_free(struct mount *m)
+{
+	if (m->out && m->dir_out)
+		each_file(m, m->dir_out, make_durable, NULL);
+	free(m->out);
+	m->out = NULL;
+}
+
+struct unsent {
+	size_t n;
+	struct buf *names;
+};
+
+static void count_unsent(struct mount *m, struct outgoing *f, void *arg)
+{
+	struct unsent *u = arg;
+	pthread_mutex_lock(&f->lock);
+	bool is = f->dirty && vault_size(f->vault);
+	pthread_mutex_unlock(&f->lock);
+	if (!is)
+		return;
+	mount_lock(m);
+	buf_addf(u->names, "%s", u->n ? ", " : "");
+	out_path(m, f->node, u->names);
+	mount_unlock(m);
+	u->n++;
+}
+
+size_t out_unsent(struct mount *m, struct buf *names)
+{
+	struct unsent u = { 0, names };
+	if (m->dir_out)
+		each_file(m, m->dir_out, count_unsent, &u);
+	return u.n;
+}
+
+/* --- verbs --- */
+
+static struct node *hold_named(struct mount *m, const char *name)
+{
+	mount_lock(m);
+	struct node *n = m->dir_out ? tree_find(m->dir_out, name) : NULL;
+	if (n && n->ops != &out_file_ops)
+		n = NULL;
+	if (n)
+		n->opens++;
+	mount_unlock(m);
+	return n;
+}
+
+static int commit_verb(struct mount *m, const char *name, bool retry,
+		       struct err *e)
+{
+	struct node *n = hold_named(m, name);
+	if (!n)
+		return err_set(e, ERR_VERB, "there is no file out/%s", name);
+	struct outgoing *f = n->data;
+	int rc = out_name_ok(m, name, e);
+	pthread_mutex_lock(&f->lock);
+	bool ready = retry ? f->state == OUT_FAILED : f->dirty;
+	if (rc == 0 && (!ready || !vault_size(f->vault)))
+		rc = err_set(e, ERR_VERB, "out/%s has nothing to %s: it is %s",
+			     name, retry ? "retry" : "send",
+			     vault_size(f->vault) ? out_state_word(f->state)
+						  : "empty");
+	if (rc == 0) {
+		f->dirty = f->poisoned = f->temporary = false;
+		f->write_errno = 0;
+	}
+	pthread_mutex_unlock(&f->lock);
+	if (rc == 0) {
+		int err = outbox_commit_wait(m, f, name, OUTBOX_WAIT_MS);
+		if (err) {
+			mount_lock(m);
+			*e = m->last_error;
+			mount_unlock(m);
+			e->code = ERR_SYS;
+			e->sys = err;
+			rc = -1;
+		}
+	}
+	out_drop(m, f);
+	return rc;
+}
+
+int out_send(struct mount *m, const char *path, struct err *e)
+{
+	return commit_verb(m, path, false, e);
+}
+
+static void retry_one(struct mount *m, struct outgoing *f, void *arg)
+{
+	(void)arg;
+	char name[256];
+	mount_lock(m);
+	snprintf(name, sizeof name, "%s", f->node->name);
+	bool top = f->node->parent == m->dir_out;
+	mount_unlock(m);
+	pthread_mutex_lock(&f->lock);
+	bool failed = top && f->state == OUT_FAILED && !f->dirty;
+	pthread_mutex_unlock(&f->lock);
+	if (failed)
+		outbox_commit(m, f, name, NULL);
+}
+
+int out_retry(struct mount *m, const char *path, struct err *e)
+{
+	if (strcmp(path, "all") != 0)
+		return commit_verb(m, path, true, e);
+	if (m->dir_out)
+		each_file(m, m->dir_out, retry_one, NULL);
+	return 0;
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Who committed what, and who waits for which answer. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "airloxfs/outbox_private.h"
+#include "core/host/clock.h"
+#include "core/host/file.h"
+
+#define TIMER_MS 200		/* how late a "queued" may be said */
+
+/* --- answers; with o->lock --- */
+
+void outbox_answer(struct post *p, int err)
+{
+	if (p->req)
+		fs_reply_error(p->req, err);
+	p->req = NULL;
+	if (p->waits && !p->answered) {
+		p->answer = err;
+		p->answered = true;
+	}
+}
+
+void outbox_remove(struct outbox *o, struct post *p)
+{
+	struct post **at = &o->first;
+	while (*at && *at != p)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	*at = p->next;
+	if (o->last == &p->next)
+		o->last = at;
+	o->counts.queued--;
+	if (!o->first)
+		o->draining_backlog = false;
+}
+
+static void add(struct outbox *o, struct post *p)
+{
+	*o->last = p;
+	o->last = &p->next;
+	o->counts.queued++;
+	/* a poster more where all are at work */
+	if (!o->idle && o->posters < POSTERS &&
+	    pthread_create(&o->poster[o->posters], NULL, poster_thread,
+			   o) == 0)
+		o->posters++;
+	pthread_cond_broadcast(&o->work);
+}
+
+/* The writer gave up waiting (a signal): the item goes on. */
+static void give_up(struct fuse_req *req, void *arg)
+{
+	struct outbox *o = arg;
+	pthread_mutex_lock(&o->lock);
+	for (struct post *p = o->first; p; p = p->next)
+		if (p->req == req)
+			outbox_answer(p, 0);
+	pthread_mutex_unlock(&o->lock);
+}
+
+static struct post *post_new(struct mount *m, struct outgoing *f,
+			     const char *name)
+{
+	struct post *p = calloc(1, sizeof *p);
+	if (!p)
+		return NULL;
+	p->sealed.blob_fd = -1;
+	p->wait_ms = OUTBOX_WAIT_MS;
+	p->name = name ? strdup(name) : NULL;
+	if (name && !p->name) {
+		free(p);
+		return NULL;
+	}
+	if (f) {
+		p->file = f;
+		out_hold(m, f);
+		pthread_mutex_lock(&f->lock);
+		p->gen = f->gen;
+		snprintf(p->draft, sizeof p->draft, "%s", vault_id(f->vault));
+		pthread_mutex_unlock(&f->lock);
+	}
+	return p;
+}
+
+static void submit(struct outbox *o, struct post *p, struct fuse_req *req)
+{
+	if (req)
+		fs_on_interrupt(req, give_up, o);
+	pthread_mutex_lock(&o->lock);
+	p->req = req;
+	if (o->ending)
+		outbox_answer(p, 0);
+	else if (req && fs_interrupted(req))
+		outbox_answer(p, 0);
+	add(o, p);
+	pthread_mutex_unlock(&o->lock);
+}
+
+void outbox_commit(struct mount *m, struct outgoing *f, const char *name,
+		   struct fuse_req *req)
+{
+	struct post *p = post_new(m, f, name);
+	if (p)
+		submit(m->outbox, p, req);
+	else if (req)
+		fs_reply_error(req, ENOMEM);
+}
+
+void outbox_say(struct mount *m, struct bytes text, struct fuse_req *req)
+{
+	struct post *p = post_new(m, NULL, NULL);
+	if (p)
+		buf_add(&p->text, text.p, text.n);
+	if (p && !buf_failed(&p->text)) {
+		submit(m->outbox, p, req);
+		return;
+	}
+	post_free(p);
+	if (req)
+		fs_reply_error(req, ENOMEM);
+}
+
+int outbox_commit_wait(struct mount *m, struct outgoing *f, const char *name,
+		       int64_t wait_ms)
+{
+	struct outbox *o = m->outbox;
+	struct post *p = post_new(m, f, name);
+	if (!p)
+		return ENOMEM;
+	p->waits = true;
+	p->wait_ms = wait_ms;
+	submit(o, p, NULL);
+	pthread_mutex_lock(&o->lock);
+	while (!p->answered)
+		pthread_cond_wait(&o->change, &o->lock);
+	int err = p->answer;
+	p->waits = false;	/* whoever ends it frees it, from now on */
+	bool mine = p->ended;
+	pthread_mutex_unlock(&o->lock);
+	if (mine)
+		post_free(p);
+	return err;
+}
+
+/* --- the clock --- */
+
+/* With the lock: answers those whose time of network is up. */
+static void answer_late(struct outbox *o, int64_t now)
+{
+	bool strict = o->m->opt.strict;
+	for (struct post *p = o->first; p; p = p->next) {
+		bool waited = p->req || (p->waits && !p->answered);
+		if (!waited || !p->deadline_ms || now < p->deadline_ms)
+			continue;
+		if (strict)
+			p->withdrawn = true;
+		outbox_answer(p, strict ? ETIMEDOUT : 0);
+	}
+	pthread_cond_broadcast(&o->change);
+	pthread_cond_broadcast(&o->work);
+}
+
+static void *timer_thread(void *arg)
+{
+	struct outbox *o = arg;
+	pthread_mutex_lock(&o->lock);
+	while (!o->ending) {
+		struct timespec until;
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += TIMER_MS * 1000000L;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		while (!o->ending && !o->first)
+			pthread_cond_wait(&o->work, &o->lock);
+		pthread_cond_timedwait(&o->change, &o->lock, &until);
+		answer_late(o, clock_mono_ms());
+	}
+	pthread_mutex_unlock(&o->lock);
+	return NULL;
+}
+
+/* --- for others --- */
+
+void outbox_kick(struct mount *m)
+{
+	struct outbox *o = m->outbox;
+	if (!o)
+		return;
+	pthread_mutex_lock(&o->lock);
+	for (struct post *p = o->first; p; p = p->next)
+		p->retry_at_ms = 0;
+	pthread_cond_broadcast(&o->work);
+	pthread_mutex_unlock(&o->lock);
+}
+
+void outbox_over(struct mount *m, const char *why)
+{
+	(void)why;
+	outbox_kick(m);		/* the posters see that it is over */
+}
+
+void outbox_withdraw(struct mount *m, struct outgoing *f)
+{
+	struct outbox *o = m->outbox;
+	pthread_mutex_lock(&o->lock);
+	for (struct post *p = o->first; p; p = p->next)
+		if (p->file == f && (p->state == POST_NEW || !p->tries))
+			p->withdrawn = true;
+	pthread_cond_broadcast(&o->work);
+	pthread_mutex_unlock(&o->lock);
+}
+
+/* Posted by an earlier mount, or by a poster whose answer was lost. */
+static struct post *take_sealed(struct outbox *o, const char *id)
+{
+	pthread_mutex_lock(&o->lock);
+	struct post *p = o->first;
+	while (p && (p->state != POST_SEALED ||
+		     strcmp(p->sealed.id, id) != 0))
+		p = p->next;
+	if (p) {
+		p->state = POST_BUSY;
+		o->counts.sent++;
+	}
+	pthread_mutex_unlock(&o->lock);
+	return p;
+}
+
+void outbox_seen(struct mount *m, const char *id, uint64_t seq)
+{
+	struct outbox *o = m->outbox;
+	struct post *p = take_sealed(o, id);
+	if (!p)
+		return;
+	outbox_done(o, p, true, seq);
+	if (p->file)
+		out_set_state(m, p->file, OUT_SENT, id, seq, NULL);
+	outbox_drop_blob(o, p, true);
+	outbox_end(o, p, 0);
+}
+
+struct outbox_counts outbox_counts(struct outbox *o)
+{
+	pthread_mutex_lock(&o->lock);
+	struct outbox_counts c = o->counts;
+	pthread_mutex_unlock(&o->lock);
+	return c;
+}
+
+size_t outbox_drain(struct mount *m, int64_t wait_ms)
+{
+	struct outbox *o = m->outbox;
+	int64_t until = clock_mono_ms() + wait_ms;
+	for (;;) {
+		size_t left = outbox_counts(o).queued;
+		mount_lock(m);
+		bool can = m->online && !m->closed;
+		mount_unlock(m);
+		if (!left || !can || clock_mono_ms() >= until)
+			return left;
+		struct timespec t = { .tv_nsec = 20000000 };
+		nanosleep(&t, NULL);
+	}
+}
+
+/* --- life --- */
+
+struct outbox *outbox_new(struct mount *m, struct err *e)
+{
+	struct outbox *o = calloc(1, sizeof *o);
+	if (!o) {
+		err_set(e, ERR_MEMORY, "out of memory");
+		return NULL;
+	}
+	o->m = m;
+	o->last = &o->first;
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_cond_init(&o->work, NULL);
+	pthread_cond_init(&o->change, NULL);
+	o->blobs = file_make_dir(m->store->dir, "outbox", e);
+	if (o->blobs >= 0 && outbox_load(o, e) == 0)
+		return o;
+	outbox_free(o);
+	return NULL;
+}
+
+int outbox_start(struct outbox *o, struct err *e)
+{
+	if (pthread_create(&o->timer, NULL, timer_thread, o))
+		return err_sys(e, "cannot start a thread");
+	o->has_timer = true;
+	pthread_mutex_lock(&o->lock);
+	if (o->first && pthread_create(&o->poster[0], NULL, poster_thread,
+				       o) == 0)
+		o->posters = 1;
+	pthread_mutex_unlock(&o->lock);
+	return 0;
+}
+
+void outbox_free(struct outbox *o)
+{
+	if (!o)
+		return;
+	pthread_mutex_lock(&o->lock);
+	o->ending = true;
+	for (struct post *p = o->first; p; p = p->next)
+		outbox_answer(p, 0);
+	pthread_cond_broadcast(&o->work);
+	pthread_cond_broadcast(&o->change);
+	for (int i = 0; i < POSTERS; i++)
+		if (o->wire[i])
+			wire_abort(o->wire[i]);
+	pthread_mutex_unlock(&o->lock);
+	for (int i = 0; i < o->posters; i++)
+		pthread_join(o->poster[i], NULL);
+	if (o->has_timer)
+		pthread_join(o->timer, NULL);
+	while (o->first) {
+		struct post *p = o->first;
+		outbox_remove(o, p);
+		if (p->file)
+			out_drop(o->m, p->file);
+		p->file = NULL;
+		post_free(p);
+	}
+	journal_close(o->journal);
+	if (o->blobs >= 0)
+		close(o->blobs);
+	free(o);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * outbox: what was committed and is on its way.
+ *
+ * A commit is sealed into the outbox (id, bytes and signature are fixed there,
+ * and durable), then posted.  Whoever closed the file waits for the answer, at
+ * most 10 s of network; after that the item is queued: it goes on by itself,
+ * also after a crash, and arrives exactly once, because its id is fixed and
+ * the relay takes an id once.
+ *
+ * Up to 8 posters run at a time.  After a failure of the network the rest is a
+ * backlog: it drains one by one, in the order of the commits, before anything
+ * newer. */
+#ifndef AIRLOXFS_OUTBOX_H
+#define AIRLOXFS_OUTBOX_H
+
+#include "airloxfs/mount.h"
+
+struct outgoing;
+
+#define OUTBOX_WAIT_MS 10000	/* a close waits so long for the network */
+
+struct outbox_counts {
+	size_t queued, sent, failed;	/* since this mount began */
+};
+
+/* Loads what an earlier mount left. */
+struct outbox *outbox_new(struct mount *m, struct err *e);
+int outbox_start(struct outbox *o, struct err *e);
+void outbox_free(struct outbox *o);	/* ends the posters first */
+
+/* Commits a file of out/ under `name`, or a text.  The answer goes to req:
+ * 0, or the errno of airloxfs(4).  The file is held until it is done. */
+void outbox_commit(struct mount *m, struct outgoing *f, const char *name,
+		   struct fuse_req *req);
+void outbox_say(struct mount *m, struct bytes text, struct fuse_req *req);
+/* The same for a caller that waits in this thread, at most wait_ms of
+ * network.  Returns an errno; name may be NULL: the file's own. */
+int outbox_commit_wait(struct mount *m, struct outgoing *f, const char *name,
+		       int64_t wait_ms);
+
+/* The queued item of this file is taken back, where it was never posted. */
+void outbox_withdraw(struct mount *m, struct outgoing *f);
+/* Our own item came back by the stream: it is there. */
+void outbox_seen(struct mount *m, const char *id, uint64_t seq);
+void outbox_kick(struct mount *m);	/* the relay is back */
+/* The session is over: everything fails, its content is kept. */
+void outbox_over(struct mount *m, const char *why);
+
+struct outbox_counts outbox_counts(struct outbox *o);
+/* Waits until nothing is queued, wait_ms at most; gives what is left. */
+size_t outbox_drain(struct mount *m, int64_t wait_ms);
+
+/* What became of the newest commit of a draft, as the outbox's journal says:
+ * for loading drafts after a crash. */
+struct outbox_outcome {
+	bool known, done, sent;
+	uint64_t gen, seq;
+	char id[ITEM_ID + 1];
+};
+struct outbox_outcome outbox_outcome(struct outbox *o, const char *draft);
+/* Once every draft was loaded: gives queued items their file, and drops what
+ * is done from the disk. */
+void outbox_adopt(struct outbox *o, const char *draft, struct outgoing *f);
+void outbox_compact(struct outbox *o);
+
+#endif

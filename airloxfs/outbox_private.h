@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What the files of the outbox share: outbox.c (who waits for what), poster.c
+ * (the threads), seal_out.c (from a file to sealed bytes), outbox_journal.c
+ * (what a crash finds again). */
+#ifndef AIRLOXFS_OUTBOX_PRIVATE_H
+#define AIRLOXFS_OUTBOX_PRIVATE_H
+
+#include "airloxfs/out.h"
+#include "airloxfs/outbox.h"
+#include "airloxfs/store.h"
+
+#define POSTERS 8
+#define INLINE_MAX (256 * 1024)	/* blobs up to this are in the journal */
+#define DRAFT_ID 32
+
+enum post_state {
+	POST_NEW,	/* to be sealed */
+	POST_BUSY,	/* a poster has it */
+	POST_SEALED	/* durable; to be posted */
+};
+
+struct post {
+	struct post *next;	/* in the order of the commits */
+	enum post_state state;
+	struct outgoing *file;	/* held; NULL: a text, or not adopted */
+	char draft[DRAFT_ID];	/* its id; "" for a text */
+	uint64_t gen;
+	char *name;		/* what the file is sent as */
+	struct buf text;
+
+	struct sealed sealed;	/* id, envelope, ref, sizes */
+	char blob[FILE_TMP];	/* its file in the state directory; "": inline */
+	uint64_t at;		/* its journal record; 0: none yet */
+
+	unsigned tries;
+	int64_t retry_at_ms;	/* monotonic */
+	bool backlog;		/* was put back: drains in order */
+	bool withdrawn;		/* its poster must forget it */
+	bool ended;		/* out of the outbox; the waiter frees it */
+
+	/* who waits: a request, or a thread */
+	struct fuse_req *req;
+	bool waits;		/* a thread does; answered says when */
+	bool answered;
+	int answer;
+	int64_t wait_ms;	/* of network */
+	int64_t deadline_ms;	/* monotonic, 0: not sealed yet */
+};
+
+struct outcome {
+	struct outcome *next;
+	char draft[DRAFT_ID];
+	struct outbox_outcome o;
+};
+
+struct outbox {
+	struct mount *m;
+	struct journal *journal;
+	int blobs;		/* directory of the larger ones */
+
+	pthread_mutex_t lock;	/* guards all below; after a file's lock,
+				 * before the mount's */
+	pthread_cond_t work, change;
+	pthread_t poster[POSTERS], timer;
+	struct wire *wire[POSTERS];
+	int posters, idle;
+	bool has_timer, ending, draining_backlog;
+	struct post *first, **last;
+	struct outcome *outcomes;	/* of earlier mounts; while loading */
+	struct outbox_counts counts;
+};
+
+/* seal_out.c: fills p->sealed, p->blob; not durable yet. */
+int seal_out(struct mount *m, struct post *p, struct err *e);
+
+/* outbox_journal.c */
+int outbox_load(struct outbox *o, struct err *e);
+int outbox_keep(struct outbox *o, struct post *p, struct err *e); /* durable */
+void outbox_done(struct outbox *o, const struct post *p, bool sent,
+		 uint64_t seq);
+/* The blob's descriptor again, for one that was queued before. */
+int outbox_reopen(struct outbox *o, struct post *p, struct err *e);
+void outbox_drop_blob(struct outbox *o, struct post *p, bool to_cache);
+
+/* poster.c */
+void *poster_thread(void *outbox);
+void post_free(struct post *p);
+/* Takes p out of the outbox and answers; its state is visible before that. */
+void outbox_end(struct outbox *o, struct post *p, int answer);
+
+/* outbox.c; with o->lock */
+void outbox_answer(struct post *p, int err);
+void outbox_remove(struct outbox *o, struct post *p);
+
+#endif

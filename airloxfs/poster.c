@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * The posters: each takes the next thing to seal or to post, and sees it
+ * through. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "airloxfs/outbox_private.h"
+#include "airloxfs/tell_json.h"
+#include "core/host/clock.h"
+#include "core/host/draft.h"
+
+#define POSTER_IDLE_MS 60000
+
+void post_free(struct post *p)
+{
+	if (!p)
+		return;
+	sealed_free(&p->sealed);
+	buf_free(&p->text);
+	free(p->name);
+	free(p);
+}
+
+static bool is_online(struct mount *m)
+{
+	mount_lock(m);
+	bool online = m->online;
+	mount_unlock(m);
+	return online;
+}
+
+static bool is_over(struct mount *m)
+{
+	mount_lock(m);
+	bool over = m->closed;
+	mount_unlock(m);
+	return over;
+}
+
+/* --- picking; with o->lock --- */
+
+/* Of the backlog one at a time, oldest first; what is newer waits for it. */
+static bool may_post(const struct outbox *o, const struct post *p,
+		     int64_t now, bool over)
+{
+	if (p->state != POST_SEALED)
+		return false;
+	if (p->withdrawn || over)
+		return true;
+	if (p->retry_at_ms > now)
+		return false;
+	return !o->draining_backlog || p == o->first;
+}
+
+static struct post *pick(struct outbox *o, int64_t now, bool over)
+{
+	for (struct post *p = o->first; p; p = p->next)
+		if (p->state == POST_NEW)
+			return p;
+	for (struct post *p = o->first; p; p = p->next)
+		if (may_post(o, p, now, over))
+			return p;
+	return NULL;
+}
+
+static int64_t next_due(const struct outbox *o, int64_t now)
+{
+	int64_t due = now + POSTER_IDLE_MS;
+	for (const struct post *p = o->first; p; p = p->next)
+		if (p->state == POST_SEALED && p->retry_at_ms > now &&
+		    p->retry_at_ms < due)
+			due = p->retry_at_ms;
+	return due;
+}
+
+static void sleep_until(struct outbox *o, int64_t due, int64_t now)
+{
+	struct timespec until;
+	int64_t ms = due - now;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	o->idle++;
+	pthread_cond_timedwait(&o->work, &o->lock, &until);
+	o->idle--;
+}
+
+static struct post *next_post(struct outbox *o)
+{
+	while (!o->ending) {
+		int64_t now = clock_mono_ms();
+		struct post *p = pick(o, now, is_over(o->m));
+		if (p)
+			return p;
+		sleep_until(o, next_due(o, now), now);
+	}
+	return NULL;
+}
+
+/* --- the end of one --- */
+
+static void tell_sent(struct mount *m, const struct post *p, uint64_t seq)
+{
+	cleanup_buf struct buf line = { 0 };
+	mount_log(m, "sent %s%s as item %s, %llu bytes",
+		  p->name ? "out/" : "a text", p->name ? p->name : "",
+		  p->sealed.id, (unsigned long long)p->sealed.blob_n);
+	struct tell_json j = tell_json_begin(&line, "sent");
+	tell_json_int(&j, "seq", (int64_t)seq);
+	tell_json_str(&j, "id", bytes_str(p->sealed.id));
+	if (p->name)
+		tell_json_str(&j, "name", bytes_str(p->name));
+	tell_json_end(m, &j);
+}
+
+static void tell_failed(struct mount *m, const struct post *p,
+			const struct err *why)
+{
+	struct err e = *why;
+	cleanup_buf struct buf line = { 0 };
+	err_prefix(&e, "%s%s was not sent", p->name ? "out/" : "a text",
+		   p->name ? p->name : "");
+	e.code = why->code;
+	mount_failed(m, &e);
+	struct tell_json j = tell_json_begin(&line, "failed");
+	if (p->name)
+		tell_json_str(&j, "name", bytes_str(p->name));
+	tell_json_str(&j, "reason", bytes_str(why->why));
+	tell_json_end(m, &j);
+}
+
+/* Whoever waits in a thread frees it then. */
+void outbox_end(struct outbox *o, struct post *p, int answer)
+{
+	if (p->file)
+		out_drop(o->m, p->file);
+	p->file = NULL;
+	pthread_mutex_lock(&o->lock);
+	outbox_remove(o, p);
+	p->ended = true;
+	bool theirs = p->waits;
+	outbox_answer(p, answer);
+	pthread_cond_broadcast(&o->change);
+	pthread_cond_broadcast(&o->work);
+	pthread_mutex_unlock(&o->lock);
+	if (!theirs)
+		post_free(p);
+}
+
+static void count(struct outbox *o, bool sent)
+{
+	pthread_mutex_lock(&o->lock);
+	if (sent)
+		o->counts.sent++;
+	else
+		o->counts.failed++;
+	pthread_mutex_unlock(&o->lock);
+}
+
+static void succeed(struct outbox *o, struct post *p, uint64_t seq)
+{
+	outbox_done(o, p, true, seq);
+	if (p->file)
+		out_set_state(o->m, p->file, OUT_SENT, p->sealed.id, seq,
+			      NULL);
+	count(o, true);
+	tell_sent(o->m, p, seq);
+	outbox_drop_blob(o, p, true);
+	outbox_end(o, p, 0);
+	if (o->m->dir_out)
+		out_trim(o->m);
+}
+
+static void fail(struct outbox *o, struct post *p, const struct err *why)
+{
+	if (p->at)
+		outbox_done(o, p, false, 0);
+	if (p->file)
+		out_set_state(o->m, p->file, OUT_FAILED, NULL, 0, why);
+	count(o, false);
+	tell_failed(o->m, p, why);
+	outbox_drop_blob(o, p, false);
+	outbox_end(o, p, err_errno(why));
+}
+
+/* --- sealing --- */
+
+/* What waits holds neither memory nor a descriptor: outbox_reopen. */
+static void close_blob(struct post *p)
+{
+	if (p->sealed.blob_fd >= 0)
+		close(p->sealed.blob_fd);
+	p->sealed.blob_fd = -1;
+}
+
+static void mark_queued(struct outbox *o, struct post *p)
+{
+	if (p->file)
+		out_set_state(o->m, p->file, OUT_QUEUED, p->sealed.id, 0,
+			      NULL);
+}
+
+/* From here on it will arrive, whatever happens.  Known offline: nobody
+ * waits. */
+static void sealed(struct outbox *o, struct post *p)
+{
+	bool online = is_online(o->m);
+	mark_queued(o, p);
+	if (!online)
+		close_blob(p);
+	pthread_mutex_lock(&o->lock);
+	p->state = POST_SEALED;
+	p->deadline_ms = clock_mono_ms() + p->wait_ms;
+	if (!online) {
+		o->draining_backlog = true;
+		p->deadline_ms = 1;
+	}
+	pthread_cond_broadcast(&o->work);
+	pthread_cond_broadcast(&o->change);
+	pthread_mutex_unlock(&o->lock);
+}
+
+static void seal_one(struct outbox *o, struct post *p)
+{
+	struct err e = { 0 };
+	if (is_over(o->m))
+		err_set(&e, ERR_GONE, "the session is over");
+	else if (seal_out(o->m, p, &e) == 0 && outbox_keep(o, p, &e) == 0) {
+		sealed(o, p);
+		return;
+	}
+	fail(o, p, &e);
+}
+
+/* --- posting --- */
+
+static void put_back(struct outbox *o, struct post *p, const struct err *e,
+		     int64_t retry_after_ms)
+{
+	mount_heard(o->m, e);
+	bool online = is_online(o->m);
+	close_blob(p);
+	pthread_mutex_lock(&o->lock);
+	p->state = POST_SEALED;
+	p->retry_at_ms = clock_mono_ms() +
+		peer_delay_ms(p->tries++, retry_after_ms);
+	o->draining_backlog = true;
+	if (!online)
+		p->deadline_ms = 1;	/* known offline now */
+	pthread_cond_broadcast(&o->work);
+	pthread_cond_broadcast(&o->change);
+	pthread_mutex_unlock(&o->lock);
+}
+
+static bool ends_session(const struct err *e)
+{
+	return e->code == ERR_AUTH || e->code == ERR_NOT_FOUND ||
+	       e->code == ERR_GONE;
+}
+
+static void post_one(struct outbox *o, struct post *p, struct wire *w)
+{
+	struct err e = { 0 };
+	uint64_t seq = 0;
+	if (is_over(o->m)) {
+		err_set(&e, ERR_GONE, "the session is over");
+		fail(o, p, &e);
+		return;
+	}
+	if (p->withdrawn) {
+		err_set(&e, ERR_TIMEOUT, "withdrawn before the relay had "
+			"answered");
+		fail(o, p, &e);
+		return;
+	}
+	if (outbox_reopen(o, p, &e) < 0) {
+		fail(o, p, &e);
+		return;
+	}
+	if (peer_post(w, &p->sealed, &seq, NULL, NULL, &e) == 0) {
+		mount_online(o->m);
+		succeed(o, p, seq);
+	} else if (o->ending || peer_may_retry(&e)) {
+		put_back(o, p, &e, wire_retry_after_ms(w));
+	} else {
+		if (ends_session(&e))
+			mount_heard(o->m, &e);
+		fail(o, p, &e);
+	}
+}
+
+static struct wire *own_wire(struct outbox *o, int *mine)
+{
+	struct err e;
+	struct wire *w = peer_wire(o->m->peer, &e);
+	pthread_mutex_lock(&o->lock);
+	int i = 0;
+	while (i < POSTERS && o->wire[i])
+		i++;
+	*mine = i;
+	if (w && i < POSTERS)
+		o->wire[i] = w;
+	pthread_mutex_unlock(&o->lock);
+	if (!w)
+		mount_failed(o->m, &e);
+	return w;
+}
+
+void *poster_thread(void *arg)
+{
+	struct outbox *o = arg;
+	int slot;
+	struct wire *w = own_wire(o, &slot);
+	if (!w)
+		return NULL;
+	/* a silent relay: known after the time that a close may wait */
+	wire_set_patience(w, OUTBOX_WAIT_MS, OUTBOX_WAIT_MS);
+	struct post *p;
+	pthread_mutex_lock(&o->lock);
+	while ((p = next_post(o))) {
+		bool seal = p->state == POST_NEW;
+		p->state = POST_BUSY;
+		pthread_mutex_unlock(&o->lock);
+		if (seal)
+			seal_one(o, p);
+		else
+			post_one(o, p, w);
+		pthread_mutex_lock(&o->lock);
+	}
+	if (slot < POSTERS)
+		o->wire[slot] = NULL;
+	pthread_mutex_unlock(&o->lock);
+	wire_free(w);
+	return NULL;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * From a draft (or a text) to sealed bytes. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "airloxfs/outbox_private.h"
+#include "core/host/check.h"
+#include "core/host/draft.h"
+#include "core/host/file.h"
+
+static int read_vault(void *arg, uint64_t off, void *to, size_t n)
+{
+	ssize_t got = vault_read(arg, off, to, n, NULL);
+	return got == (ssize_t)n ? 0 : -1;
+}
+
+/* Only archives and images are worth a child. */
+static int look_at(enum item_type type, const char *mime,
+		   const struct zip_source *body, struct err *e)
+{
+	return type == TYPE_ZIP ? check_content(type, mime, body, e)
+				: content_check(type, mime, body, e);
+}
+
+static int blob_file(struct outbox *o, struct post *p, uint64_t n,
+		     struct err *e)
+{
+	if (n > INLINE_MAX)
+		return file_tmp(o->blobs, p->blob, e);
+	int fd = memfd_create("airloxfs", MFD_CLOEXEC);
+	return fd >= 0 ? fd : err_sys(e, "no memory for a message");
+}
+
+static int seal(struct mount *m, struct post *p, struct draft *d,
+		struct err *e)
+{
+	int fd = blob_file(m->outbox, p, (uint64_t)draft_size(d) +
+			   BLOB_OVERHEAD, e);
+	if (fd < 0)
+		return -1;
+	if (draft_seal(d, m->peer, fd, &p->sealed, e) < 0) {
+		close(fd);
+		return -1;
+	}
+	p->sealed.blob_fd = fd;
+	p->sealed.owns_fd = true;
+	return 0;
+}
+
+static int add_refs(struct draft *d, const struct outgoing *f, struct err *e)
+{
+	for (size_t i = 0; i < f->ref_n; i++)
+		if (draft_add_ref(d, &f->refs[i], e) < 0)
+			return -1;
+	return 0;
+}
+
+/* The file's lock is held: what is sealed does not change meanwhile. */
+static int seal_file(struct mount *m, struct post *p, struct err *e)
+{
+	static const struct draft_look look = { look_at, check_image };
+	struct outgoing *f = p->file;
+	struct draft d = { 0 };
+	pthread_mutex_lock(&f->lock);
+	struct zip_source src = { read_vault, f->vault,
+				  vault_size(f->vault) };
+	int rc = draft_file(&d, m->peer, bytes_str(p->name), &src, &look, e);
+	if (rc == 0)
+		rc = add_refs(&d, f, e);
+	if (rc == 0)
+		rc = seal(m, p, &d, e);
+	pthread_mutex_unlock(&f->lock);
+	draft_free(&d);
+	return rc;
+}
+
+int seal_out(struct mount *m, struct post *p, struct err *e)
+{
+	struct draft d = { 0 };
+	if (p->file)
+		return seal_file(m, p, e);
+	int rc = draft_text(&d, m->peer, buf_bytes(&p->text), e);
+	if (rc == 0)
+		rc = seal(m, p, &d, e);
+	draft_free(&d);
+	return rc;
+}

@@ -8,12 +8,14 @@
 #include <sys/resource.h>
 
 #include "airloxfs/cmd.h"
+#include "airloxfs/notify.h"
+#include "core/host/check.h"
 #include "core/host/tell.h"
 
 static const struct command commands[] = {
 	{ "create", cmd_create, "make a session and print its links" },
-	/* { "mount", cmd_mount, "mount a session on a directory" }, */
-	/* { "umount", cmd_umount, "unmount it, sending what is queued" }, */
+	{ "mount", cmd_mount, "mount a session on a directory" },
+	{ "umount", cmd_umount, "unmount it, sending what is queued" },
 	{ "invites", cmd_invites, "print the links again (owner)" },
 	{ "info", cmd_info, "settings and participants" },
 	{ "send", cmd_send, "send a text, or files" },
@@ -93,6 +95,11 @@ static int run(struct setting *s, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	struct setting s;
+	/* our own children: exec'd without environment, they join nothing */
+	if (argc > 1 && !strcmp(argv[1], HELPER_ARG))
+		return helper_main(argc, argv);
+	if (argc > 1 && !strcmp(argv[1], CHECK_ARG))
+		return check_main();
 	tell_init("airloxfs");
 	if (harden() < 0)
 		tell_die(err_exit(ERR_SYS), "cannot start safely here");

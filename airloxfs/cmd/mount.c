@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * mount: joins a session and serves it as a directory.
+ *
+ * The parent waits until the mount is usable, so that its exit status is
+ * true; the child is the daemon. */
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "airloxfs/cmd.h"
+#include "airloxfs/mount.h"
+#include "airloxfs/outbox.h"
+#include "airloxfs/where.h"
+#include "core/host/tell.h"
+
+#define FUSE_OPTIONS "fsname=airloxfs,subtype=airloxfs,nosuid,nodev,noexec," \
+	"default_permissions,auto_unmount"
+#define CONNECT_MS 5000
+
+struct mounting {
+	struct common common;
+	struct mount_options opt;
+	struct flag_list o;
+	const char *cache_max;
+	bool front, keep;
+	struct invite invite;
+	struct buf fuse;
+	char *path;
+	int report;		/* to the parent, -1 with -f */
+	struct mount *m;
+};
+
+/* What the child tells the parent; exit 0: mounted. */
+struct report {
+	int exit;
+	char text[400];
+};
+
+/* --- options --- */
+
+static int one_option(struct mounting *g, const char *opt, struct err *e)
+{
+	if (!strcmp(opt, "strict"))
+		g->opt.strict = true;
+	else if (!strcmp(opt, "allow_other") || !strcmp(opt, "allow_root") ||
+		 !strcmp(opt, "ro"))
+		buf_addf(&g->fuse, ",%s", opt);
+	else if (strcmp(opt, "rw") != 0 && *opt)
+		return err_set(e, ERR_USAGE, "-o %s is not known; there are "
+			       "strict, allow_other, allow_root, ro", opt);
+	return 0;
+}
+
+static int read_options(struct mounting *g, struct err *e)
+{
+	buf_add_str(&g->fuse, FUSE_OPTIONS);
+	for (int i = 0; i < g->o.n; i++) {
+		char *list = strdup(g->o.v[i]), *save;
+		int rc = 0;
+		for (char *opt = list ? strtok_r(list, ",", &save) : NULL;
+		     opt && rc == 0; opt = strtok_r(NULL, ",", &save))
+			rc = one_option(g, opt, e);
+		free(list);
+		if (rc < 0)
+			return -1;
+	}
+	g->opt.keep = g->keep;
+	g->opt.cache_dir = g->common.cache_dir ? g->common.cache_dir
+		: g->common.setting->cache_dir;
+	g->opt.fuse = buf_cstr(&g->fuse);
+	return 0;
+}
+
+static int parse(struct mounting *g, int argc, char **argv, struct err *e)
+{
+	const struct flag flags[] = {
+		CMD_FLAGS(g->common),
+		{ "-f", FLAG_SET, &g->front, NULL, "stay in the front" },
+		{ "-o", FLAG_LIST, &g->o, "OPT", "strict (a close without an "
+		  "answer fails), allow_other, ro" },
+		{ "--keep", FLAG_SET, &g->keep, NULL,
+		  "keep cache and state when the session ends" },
+		{ 0 },
+	};
+	struct args a;
+	if (args_parse(&a, flags, argc, argv, e) < 0)
+		return -1;
+	if (a.help) {
+		args_help("airloxfs mount [INVITE|@FILE|-] DIR",
+			  "joins a session and mounts it on an empty "
+			  "directory; returns when it is usable", flags);
+		return 1;
+	}
+	char *link = cmd_take_invite(&g->common, &a, 1);
+	if (a.n != 1)
+		return err_set(e, ERR_USAGE, "mount takes an invite and a "
+			       "directory: airloxfs mount @FILE ~/s");
+	if (read_options(g, e) < 0 ||
+	    cmd_invite(&g->invite, &g->common, link, e) < 0)
+		return -1;
+	g->path = where_path(a.v[0], e);
+	return g->path ? 0 : -1;
+}
+
+/* --- the daemon --- */
+
+static void report(struct mounting *g, int code, const char *text)
+{
+	struct report r = { .exit = code };
+	snprintf(r.text, sizeof r.text, "%s", text);
+	if (g->report < 0) {
+		if (*text)
+			tell_note("%s", r.text);
+		return;
+	}
+	if (write(g->report, &r, sizeof r) < 0)
+		return;		/* nobody waits any more */
+	close(g->report);
+	g->report = -1;
+}
+
+static void detach_stdio(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = 0; fd < 3 && null >= 0; fd++)
+		dup2(null, fd);
+	if (null > 2)
+		close(null);
+}
+
+/* sd_notify(3), the datagram itself. */
+static void tell_systemd(const char *text)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	if (!path || !*path || strlen(path) >= sizeof to.sun_path)
+		return;
+	size_t n = strlen(path);
+	memcpy(to.sun_path, path, n);
+	if (path[0] == '@')
+		to.sun_path[0] = 0;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	sendto(fd, text, strlen(text), MSG_NOSIGNAL, (struct sockaddr *)&to,
+	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+	close(fd);
+}
+
+static void on_ready(void *arg)
+{
+	struct mounting *g = arg;
+	char text[360] = "";
+	if (g->m->closed)
+		snprintf(text, sizeof text, "mounted for reading: %s",
+			 g->m->closed_why);
+	else if (!g->m->online)
+		snprintf(text, sizeof text, "mounted offline, the relay does "
+			 "not answer: %.200s", g->m->peer->why.why);
+	report(g, 0, text);
+	if (!g->front)
+		detach_stdio();
+	tell_systemd("READY=1");
+}
+
+/* SIGTERM with a value (sigqueue) is umount's: how long to drain. */
+static void *signal_thread(void *arg)
+{
+	struct mounting *g = arg;
+	sigset_t set;
+	siginfo_t info;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	int sig;
+	do
+		sig = sigwaitinfo(&set, &info);
+	while (sig < 0 && errno == EINTR);
+	int64_t wait_ms = OUTBOX_WAIT_MS;
+	if (info.si_code == SI_QUEUE)
+		wait_ms = (int64_t)info.si_value.sival_int * 1000;
+	tell_systemd("STOPPING=1");
+	mount_stop(g->m, wait_ms);
+	return NULL;
+}
+
+static void block_signals(void)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+/* Small and closed: few malloc arenas, every descriptor we may have. */
+static void settle_process(void)
+{
+	struct rlimit files;
+	mallopt(M_ARENA_MAX, 2);
+	mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+	mallopt(M_TRIM_THRESHOLD, 512 * 1024);
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	if (chdir("/") < 0)
+		return;
+}
+
+static int already(struct mounting *g, char *where, struct err *e)
+{
+	enum where_kind kind;
+	int code;
+	if (where && !strcmp(where, g->path) &&
+	    where_look(g->path, &kind, e) == 0 && kind == WHERE_OURS) {
+		report(g, 0, "already mounted");
+		code = 0;
+	} else {
+		err_set(e, ERR_LOCKED, "this session is mounted with this role "
+			"already, on %s: unmount that first, or join with "
+			"another role", where ? where : "another directory");
+		report(g, err_exit(e->code), e->why);
+		code = err_exit(e->code);
+	}
+	free(where);
+	return code;
+}
+
+static int end(struct mounting *g, int code)
+{
+	cleanup_buf struct buf text = { 0 };
+	size_t unsent = mount_close(g->m, &text);
+	if (unsent && g->front && buf_cstr(&text))
+		tell_warn("%s", buf_cstr(&text));
+	return code ? code : unsent ? err_exit(ERR_UNSENT) : 0;
+}
+
+static int serve(struct mounting *g)
+{
+	struct err e = { 0 };
+	struct peer_options po;
+	char *where = NULL;
+	pthread_t signals;
+	settle_process();
+	block_signals();
+	cmd_options(&po, &g->common);
+	po.connect_ms = CONNECT_MS;
+	g->m = mount_open(&g->invite, &po, &g->opt, g->path, &where, &e);
+	if (!g->m && e.code == ERR_LOCKED)
+		return already(g, where, &e);
+	free(where);
+	if (!g->m) {
+		report(g, err_exit(e.code), e.why);
+		return err_exit(e.code);
+	}
+	pthread_create(&signals, NULL, signal_thread, g);
+	int rc = mount_serve(g->m, on_ready, g, &e);
+	if (rc < 0)
+		report(g, err_exit(e.code), e.why);
+	pthread_cancel(signals);
+	pthread_join(signals, NULL);
+	return end(g, rc < 0 ? err_exit(e.code) : 0);
+}
+
+/* --- the parent --- */
+
+static int wait_for_child(int fd, pid_t child)
+{
+	struct report r;
+	ssize_t n;
+	do
+		n = read(fd, &r, sizeof r);
+	while (n < 0 && errno == EINTR);
+	close(fd);
+	if (n != sizeof r) {
+		int status = 0;
+		waitpid(child, &status, 0);
+		tell_note("the daemon ended before the mount was usable "
+			  "(status %d)", status);
+		return err_exit(ERR_SYS);
+	}
+	r.text[sizeof r.text - 1] = 0;
+	if (r.text[0])
+		tell_note("%s", r.text);
+	return r.exit;
+}
+
+static int run_daemon(struct mounting *g)
+{
+	int fds[2];
+	struct err e;
+	if (g->front) {
+		g->report = -1;
+		return serve(g);
+	}
+	if (pipe2(fds, O_CLOEXEC) < 0) {
+		err_sys(&e, "cannot make a pipe");
+		return tell_fail(&e);
+	}
+	pid_t child = fork();
+	if (child < 0) {
+		err_sys(&e, "cannot start the daemon");
+		return tell_fail(&e);
+	}
+	if (child > 0) {
+		close(fds[1]);
+		return wait_for_child(fds[0], child);
+	}
+	close(fds[0]);
+	setsid();
+	g->report = fds[1];
+	_exit(serve(g));
+}
+
+int cmd_mount(struct setting *s, int argc, char **argv)
+{
+	struct mounting g = { .common.setting = s, .report = -1 };
+	struct err e = { 0 };
+	enum where_kind kind = WHERE_FREE;
+	int rc = parse(&g, argc, argv, &e);
+	if (rc > 0)
+		return 0;
+	if (rc < 0 || where_fuse(&e) < 0 ||
+	    where_look(g.path, &kind, &e) < 0 ||
+	    (kind == WHERE_DEAD && where_clear(g.path, &e) < 0))
+		rc = tell_fail(&e);
+	else
+		rc = run_daemon(&g);
+	invite_free(&g.invite);
+	buf_free(&g.fuse);
+	free(g.path);
+	return rc;
+}

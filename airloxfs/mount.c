@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * A mount's life: what is opened in which order, what is true of it now, and
+ * how it ends. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "airloxfs/audit.h"
+#include "airloxfs/deliver.h"
+#include "airloxfs/in.h"
+#include "airloxfs/line.h"
+#include "airloxfs/log.h"
+#include "airloxfs/mount.h"
+#include "airloxfs/notify.h"
+#include "airloxfs/out.h"
+#include "airloxfs/outbox.h"
+#include "airloxfs/store.h"
+#include "airloxfs/tell_json.h"
+#include "core/host/file.h"
+
+/* --- what is said of it --- */
+
+void mount_log(struct mount *m, const char *fmt, ...)
+{
+	char iso[CLOCK_ISO];
+	cleanup_buf struct buf line = { 0 };
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	clock_iso(iso, clock_now_ms());
+	buf_addf(&line, "%s %s\n", iso, text);
+	if (m->log && !buf_failed(&line))
+		log_append(m, m->log, buf_bytes(&line));
+}
+
+static void tell_state(struct mount *m, const char *state, const char *why)
+{
+	cleanup_buf struct buf line = { 0 };
+	struct tell_json j = tell_json_begin(&line, state);
+	if (why)
+		tell_json_str(&j, "reason", bytes_str(why));
+	tell_json_end(m, &j);
+	mount_log(m, "%s%s%s", state, why ? ": " : "", why ? why : "");
+	if (m->notify)
+		notify_post(m->notify, NOTIFY_TOUCH, "status");
+}
+
+void mount_online(struct mount *m)
+{
+	mount_lock(m);
+	bool news = !m->online && !m->closed;
+	if (news) {
+		m->online = true;
+		m->since_ms = clock_now_ms();
+	}
+	mount_unlock(m);
+	if (!news)
+		return;
+	tell_state(m, "online", NULL);
+	outbox_kick(m);
+	deliver_kick(m);
+}
+
+void mount_offline(struct mount *m, const struct err *why)
+{
+	mount_lock(m);
+	bool news = m->online;
+	if (news) {
+		m->online = false;
+		m->since_ms = clock_now_ms();
+	}
+	m->last_error = *why;
+	m->last_error_ms = clock_now_ms();
+	mount_unlock(m);
+	if (news)
+		tell_state(m, "offline", why->why);
+}
+
+void mount_closed(struct mount *m, const char *why)
+{
+	mount_lock(m);
+	bool news = !m->closed;
+	if (news) {
+		m->closed = true;
+		m->online = false;
+		m->since_ms = clock_now_ms();
+		snprintf(m->closed_why, sizeof m->closed_why, "%s", why);
+	}
+	mount_unlock(m);
+	if (!news)
+		return;
+	tell_state(m, "closed", why);
+	outbox_over(m, why);
+	line_end(m, m->events);
+}
+
+void mount_failed(struct mount *m, const struct err *why)
+{
+	mount_lock(m);
+	m->last_error = *why;
+	m->last_error_ms = clock_now_ms();
+	mount_unlock(m);
+	mount_log(m, "failed: %s", why->why);
+}
+
+void mount_heard(struct mount *m, const struct err *e)
+{
+	if (e->code == ERR_AUTH || e->code == ERR_NOT_FOUND ||
+	    e->code == ERR_GONE)
+		mount_closed(m, e->code == ERR_AUTH
+			     ? "the relay does not know us any more: revoked, "
+			       "or left" : "the session was closed or has "
+			       "expired");
+	else if (e->code == ERR_NET && !e->http)
+		mount_offline(m, e);
+	else
+		mount_failed(m, e);
+}
+
+/* --- opening --- */
+
+static int open_files(struct mount *m, struct err *e)
+{
+	struct vault *v = store_vault(m->store, "log", false, e);
+	if (!v || log_cut(v, e) < 0 || !(m->log = log_new(v, e)))
+		return -1;
+	v = store_vault(m->store, "events", true, e);
+	if (!v || !(m->events = line_new(v, e)))
+		return -1;
+	return 0;
+}
+
+static void set_state(struct mount *m)
+{
+	m->since_ms = clock_now_ms();
+	m->online = m->peer->state == PEER_ONLINE;
+	if (m->peer->state == PEER_CLOSED) {
+		m->closed = true;
+		snprintf(m->closed_why, sizeof m->closed_why, "%s",
+			 m->peer->why.why);
+	}
+}
+
+/* Everything that is on disk goes into the tree before the mount is there. */
+static int fill(struct mount *m, struct err *e)
+{
+	int64_t cursor = -1;
+	m->tree = tree_new();
+	if (!m->tree)
+		return err_set(e, ERR_MEMORY, "out of memory");
+	if (open_files(m, e) < 0 || mount_table(m, e) < 0)
+		return -1;
+	struct node *n = tree_find(m->root, "log");
+	if (n)
+		n->size = log_size(m->log);
+	if (!in_new(m, &cursor, e))
+		return -1;
+	m->peer->seq = cursor;
+	m->outbox = outbox_new(m, e);
+	if (!m->outbox)
+		return -1;
+	m->out = out_new(m, e);
+	return m->out ? 0 : -1;
+}
+
+static int join(struct mount *m, struct invite *v,
+		const struct peer_options *po, struct err *e)
+{
+	struct peer_options o = *po;
+	o.restore = store_load_identity;
+	o.restore_arg = m->store;
+	m->peer = peer_open(v, &o, e);
+	if (!m->peer) {
+		store_discard_empty(m->store);
+		return -1;
+	}
+	m->store->session_key = m->peer->invite.keys.session_key;
+	return store_save_identity(m->store, &m->peer->identity, e);
+}
+
+struct mount *mount_open(struct invite *v, const struct peer_options *po,
+			 const struct mount_options *o, const char *path,
+			 char **where, struct err *e)
+{
+	struct mount *m = calloc(1, sizeof *m);
+	if (!m || !(m->path = strdup(path))) {
+		free(m);
+		err_set(e, ERR_MEMORY, "out of memory");
+		return NULL;
+	}
+	pthread_mutex_init(&m->lock, NULL);
+	m->opt = *o;
+	m->store = store_open(o->cache_dir, v, path, where, e);
+	if (m->store && join(m, v, po, e) == 0) {
+		set_state(m);
+		m->notify = notify_new(path, e);
+		if (m->notify && fill(m, e) == 0)
+			return m;
+	}
+	mount_close(m, NULL);
+	return NULL;
+}
+
+/* --- serving --- */
+
+static void on_ready(struct mount *m)
+{
+	struct err e;
+	notify_begin(m->notify);
+	bool ok = outbox_start(m->outbox, &e) == 0;
+	if (ok && !m->closed)
+		ok = deliver_new(m, m->peer->seq, &e) != NULL;
+	enum role role = m->peer->invite.role;
+	if (ok && !m->closed &&
+	    (role == ROLE_OWNER || role == ROLE_OBSERVER))
+		ok = (m->audit = audit_new(m, &e)) != NULL;
+	if (!ok)
+		mount_failed(m, &e);
+	mount_log(m, "mounted %s as %s", m->peer->manifest.session_id,
+		  role_word(role));
+	m->ready(m->ready_arg);
+}
+
+int mount_serve(struct mount *m, void (*ready)(void *arg), void *arg,
+		struct err *e)
+{
+	m->ready = ready;
+	m->ready_arg = arg;
+	if (!fs_new(m, m->opt.fuse, e) || fs_mount(m->fs, m->path, e) < 0)
+		return -1;
+	return fs_loop(m->fs, on_ready, e);
+}
+
+void mount_stop(struct mount *m, int64_t wait_ms)
+{
+	m->stopping = true;
+	mount_log(m, "unmounting");
+	outbox_drain(m, wait_ms);
+	line_end(m, m->events);
+	fs_stop(m->fs);
+}
+
+/* --- ending --- */
+
+size_t mount_unsent(struct mount *m, struct buf *out)
+{
+	cleanup_buf struct buf names = { 0 };
+	if (!m->out || !m->outbox)
+		return 0;
+	size_t n = outbox_counts(m->outbox).queued + out_unsent(m, &names);
+	if (n && out)
+		buf_addf(out, "%zu unsent, they go at the next mount%s%s", n,
+			 names.len ? "; drafts: " : "",
+			 names.len ? buf_cstr(&names) : "");
+	return n;
+}
+
+/* At the end of a session nothing is kept, unless it was never sent. */
+static void tidy(struct mount *m, size_t unsent)
+{
+	bool over = m->closed && m->peer;
+	if (!over || m->opt.keep || unsent)
+		return;
+	cache_remove(m->opt.cache_dir, m->peer->manifest.session_id, NULL);
+	store_remove(m->store);
+}
+
+size_t mount_close(struct mount *m, struct buf *text)
+{
+	if (!m)
+		return 0;
+	m->stopping = true;
+	if (m->events)
+		line_end(m, m->events);
+	deliver_free(m->deliver);
+	audit_free(m->audit);
+	size_t unsent = mount_unsent(m, text);
+	if (unsent)
+		mount_log(m, "%zu unsent, they go at the next mount", unsent);
+	if (m->out)
+		out_free(m);
+	outbox_free(m->outbox);
+	m->outbox = NULL;
+	/* the helper may be in a request of ours: end it before the mount */
+	notify_free(m->notify);
+	m->notify = NULL;
+	fs_unmount(m->fs);
+	fs_free(m->fs);
+	tree_free(m->tree);
+	m->root = NULL;
+	in_free(m->in);
+	line_free(m->events);
+	log_free(m->log);
+	if (m->store && m->store->dir >= 0 && m->peer)
+		tidy(m, unsent);
+	store_close(m->store);
+	peer_free(m->peer);
+	pthread_mutex_destroy(&m->lock);
+	free(m->path);
+	free(m);
+	return unsent;
+}

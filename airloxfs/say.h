@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * say: what one open of it writes is a text message, sent when the last
+ * descriptor of that open is closed.  One trailing newline is dropped. */
+#ifndef AIRLOXFS_SAY_H
+#define AIRLOXFS_SAY_H
+
+#include "airloxfs/fs.h"
+
+extern const struct node_ops say_ops;
+
+#endif

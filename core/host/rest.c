@@ -187,6 +187,11 @@ static bool set_up(struct rest *r)
 
 struct rest *rest_new(const char *base_url, struct clock *clock, struct err *e)
 {
+	if (strncasecmp(base_url, "https://", 8) != 0 &&
+	    strncasecmp(base_url, "http://", 7) != 0) {
+		err_set(e, ERR_INVALID, "that is no relay's address");
+		return NULL;
+	}
 	struct rest *r = calloc(1, sizeof *r);
 	if (!r) {
 		err_set(e, ERR_MEMORY, "out of memory");
@@ -348,6 +353,8 @@ static int net_fail(struct rest *r, CURLcode code, struct err *e)
 		return err_set(e, ERR_NET, "the relay's certificate: %s",
 			       curl_easy_strerror(code));
 	case CURLE_UNSUPPORTED_PROTOCOL:
+	case CURLE_WEIRD_SERVER_REPLY:
+		return err_set(e, ERR_PROTO, "the relay does not speak HTTP");
 	case CURLE_URL_MALFORMAT:
 		return err_set(e, ERR_INVALID, "that is no relay's address");
 	case CURLE_OUT_OF_MEMORY:

@@ -23,11 +23,12 @@ void tell_init(const char *name)
 		  term && strcmp(term, "dumb") != 0;
 }
 
-/* A multi-line text of ours keeps its lines; each is escaped by itself. */
+/* A text of ours keeps its lines.  So do backslashes stay: what a peer wrote
+ * may have been escaped before, and nobody reads it back. */
 static void put_escaped(FILE *to, const char *text)
 {
 	while (*text) {
-		size_t n = strcspn(text, "\n");
+		size_t n = strcspn(text, "\n\\");
 		cleanup_buf struct buf b = { 0 };
 		clear_escape(&b, (struct bytes){ (const uint8_t *)text, n });
 		fwrite(b.data, 1, b.len, to);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #define FUSE_USE_VERSION 312
 #include <errno.h>
+#include <fcntl.h>
 #include <fuse_lowlevel.h>
 #include <linux/fuse.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
@@ -769,14 +771,46 @@ struct fs *fs_new(struct mount *m, const char *options, struct err *e)
 	return fs;
 }
 
+/* libfuse and fusermount3 print; and the fusermount3 that auto_unmount leaves
+ * behind keeps our stderr for as long as the mount lives.  So that what they
+ * say becomes our sentence, and nothing is printed behind the user's back,
+ * stderr is a file in memory meanwhile. */
+static int catch_stderr(int *saved)
+{
+	int mem = memfd_create("airloxfs-stderr", MFD_CLOEXEC);
+	*saved = mem < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (*saved < 0 || dup2(mem, STDERR_FILENO) < 0) {
+		if (mem >= 0)
+			close(mem);
+		return -1;
+	}
+	return mem;
+}
+
+static void what_was_said(int mem, int saved, char said[200])
+{
+	ssize_t n = mem < 0 ? 0 : pread(mem, said, 199, 0);
+	said[n > 0 ? n : 0] = 0;
+	said[strcspn(said, "\n")] = 0;
+	if (mem >= 0) {
+		dup2(saved, STDERR_FILENO);
+		close(mem);
+	}
+	if (saved >= 0)
+		close(saved);
+}
+
 int fs_mount(struct fs *fs, const char *dir, struct err *e)
 {
-	if (fuse_session_mount(fs->se, dir) != 0)
-		return err_set(e, ERR_NO_FUSE, "cannot mount on this machine: "
-			       "see the line above; without FUSE, `airloxfs "
-			       "send`, `items` and `watch` still work");
-	fs->mounted = true;
-	return 0;
+	char said[200];
+	int saved, mem = catch_stderr(&saved);
+	fs->mounted = fuse_session_mount(fs->se, dir) == 0;
+	what_was_said(mem, saved, said);
+	if (fs->mounted)
+		return 0;
+	return err_set(e, ERR_NO_FUSE, "cannot mount on this machine: %s; "
+		       "without FUSE, `airloxfs send`, `items` and `watch` "
+		       "still work", said);
 }
 
 /* Until INIT was answered nothing may touch the mount; so the first request

@@ -285,10 +285,11 @@ size_t mount_close(struct mount *m, struct buf *text)
 		out_free(m);
 	outbox_free(m->outbox);
 	m->outbox = NULL;
-	/* the helper may be in a request of ours: end it before the mount */
+	/* The helper may wait for an answer that nobody will give any more:
+	 * closing /dev/fuse ends its request, then it can be ended. */
+	fs_unmount(m->fs);
 	notify_free(m->notify);
 	m->notify = NULL;
-	fs_unmount(m->fs);
 	fs_free(m->fs);
 	tree_free(m->tree);
 	m->root = NULL;

@@ -6,21 +6,23 @@
  * over a socket, so that neither side holds the whole of an archive; an image
  * is in the child's memory alone.
  *
- * Wire between the two (socketpair, SOCK_STREAM, all integers u32/u64 of the
- * host): documented in check.c. */
+ * What the two say to each other is in check_parts.h.  The child is waited for
+ * by its id: a caller must not reap children it did not start. */
 #ifndef AIRLOX_CHECK_H
 #define AIRLOX_CHECK_H
 
 #include "core/content.h"
 
-/* The same contract as content_check, in the child.  ERR_CONTENT where the
+/* The same contract as content_check; an archive is looked at in the child,
+ * what has no parser (text, an image's magic) here.  ERR_CONTENT where the
  * file is at fault; ERR_SYS, ERR_TIMEOUT where the child could not be had:
  * then nothing is accepted. */
 int check_content(enum item_type type, const char *mime,
 		  const struct zip_source *body, struct err *e);
 
 /* Decodes an image within limits and gives the cleaned file to `sink`
- * (core/image.h, image_check and image_clean). */
+ * (core/image.h, image_check and image_clean).  On -1 what the sink took is
+ * not to be used. */
 int check_image(const char *mime, const struct zip_source *body,
 		const struct zip_sink *sink, struct err *e);
 

@@ -49,11 +49,14 @@ ssize_t vault_read(struct vault *d, uint64_t off, void *to, size_t n,
  * past the returned error is counted in the size). */
 int vault_write(struct vault *d, uint64_t off, const void *from, size_t n,
 		struct err *e);
+/* Shrinking writes the header first. */
 int vault_truncate(struct vault *d, uint64_t size, struct err *e);
 
-/* Header, then data, durable. */
+/* Header, data and, the first time, the file's name: durable. */
 int vault_sync(struct vault *d, struct err *e);
-/* Only the header is written, without waiting for the disk. */
+/* Only the header is written, without waiting for the disk (but once after
+ * vault_open: the header that was found must be durable before another may be
+ * lost). */
 int vault_flush_header(struct vault *d, struct err *e);
 
 /* Removes the file; the open draft stays usable until it is closed. */

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# timeout: 240
+"""Goal: kill -9 at any moment: every 201 is there after the restart, nothing
+is there by half, and nobody is told an event twice or out of order."""
+import hashlib
+import http.client
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.environ["TOP"] + "/tests")
+import lib                                    # noqa: E402
+from relay_peer import Party, Peer, Stream    # noqa: E402
+
+SIZES = (0, 1, 100, 4000, 65508, 65509, 300000)
+
+
+class Poster(threading.Thread):
+    """Posts until the relay is gone; knows what was acknowledged."""
+
+    def __init__(self, party, peer, lock, most):
+        super().__init__()
+        self.party, self.peer, self.lock = party, peer, lock
+        self.acked, self.most, self.odd = {}, most, []
+
+    def run(self):
+        while len(self.acked) < self.most:
+            blob = os.urandom(random.choice(SIZES) + 28)
+            with self.lock:
+                id_, _, data = self.party.item(self.peer.name, blob,
+                                               kind="file", type_="zip")
+            try:
+                answer = self.peer.post("/items", data)
+            except (OSError, http.client.HTTPException):
+                return
+            if answer.status != 201:
+                self.odd.append((answer.status, answer.body))
+                return
+            self.acked[id_] = (answer.json["seq"],
+                               hashlib.sha256(blob).digest())
+
+
+def check(reader, acked):
+    """Everything acknowledged, at its place, with its blob."""
+    events = reader.events()
+    lib.ok([e["seq"] for e in events] == list(range(len(events))),
+           f"{len(events)} events, gapless")
+    where = {}
+    for e in events:
+        if e["kind"] == "item":
+            header = lib.json.loads(e["data"]["envelope"])["header"]
+            lib.ok(header["id"] not in where or None,
+                   "no item twice") if header["id"] in where else None
+            where[header["id"]] = e["seq"]
+    lost = [i for i, (seq, _) in acked.items() if where.get(i) != seq]
+    lib.same(lost, [], f"{len(acked)} acknowledged items are in place")
+    for id_ in where:
+        blob = reader.get(f"/items/{id_}/blob")
+        if blob.status != 200:
+            raise lib.Failed(f"blob of {id_}: {blob.status}")
+        if id_ in acked:
+            if hashlib.sha256(blob.body).digest() != acked[id_][1]:
+                raise lib.Failed(f"blob of {id_} is another")
+    lib.ok(True, f"{len(where)} whole blobs, "
+           f"{len(where) - len(acked)} of them not acknowledged")
+
+
+def watch(reader, seen):
+    stream = Stream(reader, after=seen[-1] if seen else None)
+    while event := stream.next():
+        seen.append(event[0])
+
+
+def main():
+    random.seed(os.getpid())
+    relay = lib.Relay()
+    party = Party(relay)
+    party.create()
+    reader = party.join("observer", "reader")
+    peers = [party.join("sender", f"p{i}") for i in range(4)]
+    lock, acked, seen, odd = threading.Lock(), {}, [], []
+    for round_ in range(6):
+        posters = [Poster(party, p, lock, 250) for p in peers]
+        watcher = threading.Thread(target=watch, args=(reader, seen))
+        for t in [watcher, *posters]:
+            t.start()
+        time.sleep(random.uniform(0.2, 1.0))
+        relay.stop(signal.SIGKILL)
+        for t in [*posters, watcher]:
+            t.join(30)
+        for p in posters:
+            acked.update(p.acked)
+            odd += p.odd
+        relay.start()
+        check(reader, acked)
+    lib.same(odd, [], "no post was refused")
+    lib.same(seen, list(range(len(seen))), f"{len(seen)} events streamed, "
+             "none twice, none out of order")
+    lib.ok(len(acked) > 100, f"{len(acked)} posts in all")
+    lib.ok(relay.stop() == 0, "a quiet end")
+    party.end()
+
+
+lib.run_main(main)

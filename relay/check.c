@@ -3,6 +3,8 @@
 
 #include "relay/check.h"
 
+#define COMINGS 16	/* participants that came and went, for each place */
+
 static int say(struct intent *it, int status, const char *error,
 	       const char *message)
 {
@@ -56,8 +58,12 @@ static int check_join(struct state *st, struct intent *it)
 	if (state_by_pub(s, it->key))
 		return say(it, 409, "conflict", "this participant has joined; "
 			   "its token is given out once");
-	if (s->part_n >= st->limits.participants)
-		return say(it, 429, "rate_limited",
+	uint32_t here = 0;
+	for (uint32_t i = 0; i < s->part_n; i++)
+		here += !s->part[i]->gone;
+	if (here >= st->limits.participants ||
+	    s->part_n >= st->limits.participants * COMINGS)
+		return say(it, 409, "conflict",
 			   "this session takes no more participants");
 	return 0;
 }

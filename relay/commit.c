@@ -21,7 +21,7 @@ struct commit {
 /* What the thread works on; only its own. */
 struct batch {
 	struct intent *in[BATCH_MAX];	/* taken from the queue */
-	size_t in_n;
+	size_t in_n, bytes;		/* about, of their records */
 	struct intent *ok[BATCH_MAX];	/* those that are written */
 	struct store_rec rec[BATCH_MAX];
 	size_t ok_n;
@@ -91,16 +91,15 @@ static bool fits(const struct batch *b, const struct intent *it)
 /* The head of the queue, as far as one batch goes; 0 at the very end. */
 static size_t take_batch(struct commit *c, struct batch *b)
 {
-	size_t bytes = 0;
-	b->in_n = b->ok_n = 0;
+	b->in_n = b->ok_n = b->bytes = 0;
 	pthread_mutex_lock(&c->lock);
 	while (!c->first && !c->stop)
 		pthread_cond_wait(&c->more, &c->lock);
-	while (c->first && b->in_n < BATCH_MAX && bytes < BATCH_BYTES &&
+	while (c->first && b->in_n < BATCH_MAX && b->bytes < BATCH_BYTES &&
 	       fits(b, c->first)) {
 		struct intent *it = c->first;
 		c->first = it->next;
-		bytes += it->body.len + it->blob.len;
+		b->bytes += it->body.len + it->blob.len + 64;
 		b->in[b->in_n++] = it;
 	}
 	if (!c->first)
@@ -111,13 +110,37 @@ static size_t take_batch(struct commit *c, struct batch *b)
 
 static bool is_event(enum rec_type type) { return fact_event(type) != NULL; }
 
-static void check_batch(struct commit *c, struct batch *b)
+/* What makes the relay hold more, rather than less. */
+static bool grows(enum rec_type type)
+{
+	return type == REC_SESSION || type == REC_JOIN || type == REC_ITEM ||
+	       type == REC_WANT || type == REC_RESEEDED;
+}
+
+static void refuse(struct intent *it, const struct err *e)
+{
+	it->status = err_http(e->code);
+	it->error = err_http_code(e->code);
+	it->message = e->code == ERR_FULL ?
+		      "the relay's disk is full; try again later" :
+		      "the relay cannot store this now; try again later";
+	if (it->fact.type == REC_CLOSED)
+		it->session->closing = false;
+}
+
+/* full: why nothing that grows can be taken, or NULL. */
+static void check_batch(struct commit *c, struct batch *b,
+			const struct err *full)
 {
 	pthread_mutex_lock(&c->st->lock);
 	for (size_t i = 0; i < b->in_n; i++) {
 		struct intent *it = b->in[i];
 		if (check_intent(c->st, it) < 0)
 			continue;
+		if (full && grows(it->fact.type)) {
+			refuse(it, full);
+			continue;
+		}
 		if (is_event(it->fact.type)) {
 			it->seq = it->session->assigned++;
 			fact_set_seq(&it->body, it->seq);
@@ -139,12 +162,7 @@ static void fail_batch(struct commit *c, struct batch *b, const struct err *e)
 	for (size_t i = 0; i < b->ok_n; i++) {
 		struct intent *it = b->ok[i];
 		it->session->assigned = it->session->event_n;
-		it->status = err_http(e->code);
-		it->error = err_http_code(e->code);
-		it->message = e->code == ERR_FULL ?
-			      "the relay's disk is full; try again later" :
-			      "the relay cannot store this now; try again "
-			      "later";
+		refuse(it, e);
 	}
 	pthread_mutex_unlock(&c->st->lock);
 }
@@ -212,7 +230,8 @@ static void *run(void *arg)
 	static struct batch b;
 	while (take_batch(c, &b)) {
 		struct err e;
-		check_batch(c, &b);
+		bool full = store_room(c->st->store, b.bytes, &e) < 0;
+		check_batch(c, &b, full ? &e : NULL);
 		if (b.ok_n && store_append(c->st->store, b.rec, b.ok_n,
 					   &e) < 0)
 			fail_batch(c, &b, &e);

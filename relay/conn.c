@@ -322,6 +322,8 @@ static void feed(struct conn *c, const uint8_t *p, size_t n)
 	advance(c);
 	if (c->state == CONN_DEAD)
 		return;
+	if (c->state == CONN_DRAIN)
+		c->src.n = 0;
 	if (kept)
 		buf_consume(&c->in, c->in.len - c->src.n);
 	else

@@ -98,17 +98,65 @@ static int take(void *arg, const struct store_rec *r, bool intact, bool tail,
 	return rc;
 }
 
-static bool is_named(void *arg, uint64_t name)
+/* The names of all blobs that are files, sorted. */
+struct names {
+	uint64_t *v;
+	size_t n, cap;
+};
+
+static int add_name(struct names *ns, uint64_t name)
 {
-	struct state *st = arg;
+	if (ns->n == ns->cap) {
+		size_t cap = ns->cap ? ns->cap * 2 : 256;
+		uint64_t *p = realloc(ns->v, cap * sizeof *p);
+		if (!p)
+			return -1;
+		ns->v = p;
+		ns->cap = cap;
+	}
+	ns->v[ns->n++] = name;
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static int collect_names(const struct state *st, struct names *ns)
+{
 	for (size_t b = 0; b < st->bucket_n; b++)
 		for (struct session *s = st->bucket[b]; s; s = s->next)
 			for (uint32_t i = 0; i < s->bucket_n; i++)
 				for (struct item *it = s->item[i]; it;
 				     it = it->next)
-					if (it->file.name == name)
-						return true;
-	return false;
+					if (it->file.name &&
+					    add_name(ns, it->file.name) < 0)
+						return -1;
+	if (ns->n)
+		qsort(ns->v, ns->n, sizeof *ns->v, compare);
+	return 0;
+}
+
+static bool is_named(void *arg, uint64_t name)
+{
+	const struct names *ns = arg;
+	return ns->n && bsearch(&name, ns->v, ns->n, sizeof name, compare);
+}
+
+static int sweep(struct state *st, struct err *e)
+{
+	struct names ns = { 0 };
+	size_t swept;
+	int rc = collect_names(st, &ns) < 0 ?
+		 err_set(e, ERR_MEMORY, "out of memory") :
+		 blobs_sweep(st->blobs, is_named, &ns, &swept, e);
+	free(ns.v);
+	if (rc == 0 && swept)
+		tell("removed %zu blobs of uploads that a crash cut short",
+		     swept);
+	return rc;
 }
 
 int load_state(struct state *st, struct err *e)
@@ -116,7 +164,6 @@ int load_state(struct state *st, struct err *e)
 	struct loading ld = { .st = st };
 	const struct store_reader rd = { take, &ld };
 	uint64_t dropped;
-	size_t swept;
 	int rc = store_load(st->store, &rd, &dropped, e);
 	if (rc == 0 && ld.n)
 		rc = err_set(e, ERR_SYS, "the log is damaged: %zu records of "
@@ -130,11 +177,8 @@ int load_state(struct state *st, struct err *e)
 		tell("dropped %llu bytes of a write that a crash cut short; "
 		     "nothing of it was acknowledged",
 		     (unsigned long long)dropped);
-	if (blobs_sweep(st->blobs, is_named, st, &swept, e) < 0)
+	if (sweep(st, e) < 0)
 		return -1;
-	if (swept)
-		tell("removed %zu blobs of uploads that a crash cut short",
-		     swept);
 	tell("%zu sessions", st->session_n);
 	return 0;
 }

@@ -164,6 +164,7 @@ static void expire(struct loop *l)
 	int64_t now = loop_wall_ms();
 	static const char reason[] = "{\"reason\":\"expired\"}";
 	pthread_mutex_lock(&l->st->lock);
+	state_forget_closed(l->st, now);
 	for (size_t i = 0; i < l->st->bucket_n; i++)
 		for (struct session *s = l->st->bucket[i]; s; s = s->next) {
 			if (s->closed || now < s->m.expires_at_ms ||

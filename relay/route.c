@@ -82,12 +82,12 @@ static const struct route *find(const struct http_head *h, struct parts *out,
 	return NULL;
 }
 
-/* Session and participant; under the lock.  NULL, or the refusal. */
-static const char *look_up(struct conn *c, const struct http_head *h,
-			   const struct parts *parts, int *status)
+/* Session and participant; under the lock.  token is NULL where none came.
+ * NULL, or the refusal. */
+static const char *look_up(struct conn *c, const struct parts *parts,
+			   const uint8_t *token, int *status)
 {
 	struct req *r = c->req;
-	uint8_t hash[HASH_SIZE];
 	struct session *s = state_find(c->loop->st, parts->sid,
 					 loop_wall_ms());
 	*status = 404;
@@ -97,9 +97,9 @@ static const char *look_up(struct conn *c, const struct http_head *h,
 	if (!r->route->who)
 		return NULL;
 	*status = 401;
-	if (!h->authorization.p || auth_read(hash, h->authorization) < 0)
+	if (!token)
 		return "a token is needed: Authorization: Bearer TOKEN";
-	r->by = state_by_token(s, hash);
+	r->by = state_by_token(s, token);
 	if (!r->by)
 		return "unknown token; the participant may have left or been "
 		       "revoked";
@@ -121,6 +121,7 @@ void route_begin(struct conn *c, const struct http_head *h)
 {
 	struct parts parts = { { 0 }, { 0 } };
 	struct req *r = c->req;
+	uint8_t hash[HASH_SIZE];
 	bool other_method;
 	int status = 0;
 	const char *why = NULL;
@@ -133,8 +134,10 @@ void route_begin(struct conn *c, const struct http_head *h)
 		return;
 	}
 	if (parts.sid.p) {
+		bool has = h->authorization.p &&
+			   auth_read(hash, h->authorization) == 0;
 		pthread_mutex_lock(&c->loop->st->lock);
-		why = look_up(c, h, &parts, &status);
+		why = look_up(c, &parts, has ? hash : NULL, &status);
 		pthread_mutex_unlock(&c->loop->st->lock);
 	}
 	if (why) {

@@ -166,6 +166,22 @@ int state_add_closed(struct state *st, const char *id, int64_t expires_ms)
 	return 0;
 }
 
+void state_forget_closed(struct state *st, int64_t now_ms)
+{
+	for (size_t i = 0; i < st->bucket_n; i++) {
+		struct session **slot = &st->bucket[i];
+		while (*slot) {
+			struct session *s = *slot;
+			if (!s->closed || now_ms < s->m.expires_at_ms) {
+				slot = &s->next;
+				continue;
+			}
+			*slot = s->next;
+			state_unref(s);
+		}
+	}
+}
+
 /* ---- its facts as text ---- */
 
 static void put_line(struct buf *out, const struct fact *f)

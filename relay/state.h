@@ -111,6 +111,9 @@ bool state_waits_for(const struct item *it, const struct participant *p);
  * file: the blob's descriptor where it is memory, else -1. */
 int state_apply(struct state *st, struct session *s, const struct fact *f,
 		  const struct rec_loc *loc, int file, struct err *e);
+/* Drops what is left of closed sessions whose time is over: they cannot be
+ * made again anyhow. */
+void state_forget_closed(struct state *st, int64_t now_ms);
 /* Takes the next item that is due out of s's list, or NULL. */
 struct item *state_take_due(struct session *s);
 /* Removes the file of a blob that became no fact; not on this thread. */

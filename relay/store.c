@@ -17,12 +17,15 @@
 #define HEAD_N 32u
 #define SEG_HEAD_N 16u
 #define SEG_MARK_N 12u
+#define AHEAD (1u << 20)	/* reserved in one go */
+#define AHEAD_MIN (256u << 10)	/* of it, for what frees space */
 static const uint8_t seg_mark[SEG_MARK_N] = "airlox-log\0\1";
 
 struct segment {
 	uint32_t number, nonce;
 	int fd;
 	uint32_t size, live;	/* bytes; records not dropped */
+	uint64_t ahead;		/* reserved up to here */
 };
 
 struct store {
@@ -227,7 +230,8 @@ static struct segment newest(struct store *st)
 	return s;
 }
 
-/* The segment that takes the next `need` bytes. */
+/* The segment that takes the next `need` bytes.  On a full disk the old one
+ * goes on beyond its size. */
 static int current(struct store *st, size_t need, struct segment *s,
 		   struct err *e)
 {
@@ -235,8 +239,29 @@ static int current(struct store *st, size_t need, struct segment *s,
 	if (s->number && s->size + need <= STORE_SEGMENT_MAX)
 		return 0;
 	if (segment_open(st, s->number + 1, e) < 0)
-		return -1;
+		return s->number && s->size < STORE_SEGMENT_MAX / 2 * 3 ?
+		       0 : -1;
+	if (s->number && ftruncate(s->fd, s->size) < 0)
+		return err_sys(e, "cannot write the log");
 	*s = newest(st);
+	return 0;
+}
+
+int store_room(struct store *st, size_t n, struct err *e)
+{
+	struct segment s;
+	if (current(st, n, &s, e) < 0)
+		return -1;
+	uint64_t end = s.size + n + AHEAD_MIN;
+	if (end <= s.ahead)
+		return 0;
+	end += AHEAD;
+	if (fallocate(s.fd, FALLOC_FL_KEEP_SIZE, s.size,
+		      (off_t)(end - s.size)) < 0 && errno != EOPNOTSUPP)
+		return err_sys(e, "cannot reserve space for the log");
+	pthread_mutex_lock(&st->lock);
+	st->seg[st->seg_n - 1].ahead = end;
+	pthread_mutex_unlock(&st->lock);
 	return 0;
 }
 
@@ -274,7 +299,11 @@ int store_append(struct store *st, struct store_rec *recs, size_t n,
 	if (write_all(s.fd, st->batch.data, st->batch.len, s.size) < 0 ||
 	    (st->dirfd >= 0 && fdatasync(s.fd) < 0)) {
 		err_sys(e, "cannot write the log");
-		/* What was written of it must not be read at the next start. */
+		/* What was written of it must not be read at the next start;
+		 * cutting it off also gives the reserve back. */
+		pthread_mutex_lock(&st->lock);
+		st->seg[st->seg_n - 1].ahead = 0;
+		pthread_mutex_unlock(&st->lock);
 		if (ftruncate(s.fd, s.size) < 0 && e)
 			e->code = ERR_SYS;
 		return -1;

@@ -68,6 +68,11 @@ struct store_reader {
 int store_load(struct store *st, const struct store_reader *rd,
 	       uint64_t *dropped, struct err *e);
 
+/* Whether n more bytes can be written and space is left for the facts that
+ * free space (acks, evictions, ends): it is reserved ahead of what is
+ * written.  ERR_FULL if not; those facts may be appended all the same. */
+int store_room(struct store *st, size_t n, struct err *e);
+
 /* One write, one fdatasync.  On failure nothing of it is in the log. */
 int store_append(struct store *st, struct store_rec *recs, size_t n,
 		 struct err *e);

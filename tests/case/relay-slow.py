@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# timeout: 180
+"""Goal: readers that stall, connections that are opened and left, streams
+that come and go while events flow: memory stays bounded, nobody else is
+held up, and who resumes misses nothing."""
+import os
+import random
+import socket
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.environ["TOP"] + "/tests")
+import lib                                    # noqa: E402
+from relay_peer import Party, Peer, Stream    # noqa: E402
+
+OK = b"GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def rss_kib(relay):
+    with open(f"/proc/{relay.child.pid}/status") as f:
+        return int(lib.re.search(r"VmRSS:\s+(\d+)", f.read())[1])
+
+
+def stall(party, peer, n):
+    """Streams, and downloads of a large blob, that nobody reads."""
+    id_, _, answer = party.post(peer, 900000, kind="file", type_="zip")
+    lib.same(answer.status, 201, "a large blob")
+    held = []
+    for i in range(n):
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.connect(("127.0.0.1", peer.relay.port))
+        path = "stream" if i % 2 else f"items/{id_}/blob"
+        s.sendall(f"GET /v1/sessions/{peer.sid}/{path} HTTP/1.1\r\nHost: x\r\n"
+                  f"Authorization: Bearer {peer.token}\r\n\r\n".encode())
+        held.append(s)
+    return held
+
+
+def resume(peer, seen, total, random_):
+    """Reads the stream through connections that break at any point."""
+    while len(seen) < total:
+        stream = Stream(peer, after=seen[-1] if seen else None)
+        for _ in range(random_.randrange(1, 120)):
+            event = stream.next()
+            if not event:
+                break
+            seen.append(event[0])
+            if len(seen) >= total:
+                break
+        stream.close()
+
+
+def main():
+    relay = lib.Relay()
+    party = Party(relay)
+    party.create()
+    alice = party.join("sender", "alice")
+    bob = party.join("sender", "bob")
+    eve = party.join("observer", "eve")
+    base = rss_kib(relay)
+    held = stall(party, bob, 200)
+    total, seen = 1500, {"bob": [], "eve": []}
+    readers = [threading.Thread(target=resume, args=(
+        peer, seen[peer.name], total, random.Random(peer.name)))
+        for peer in (bob, eve)]
+    for t in readers:
+        t.start()
+    slowest = 0.0
+    while True:
+        began = time.monotonic()
+        if party.post(alice, 4000)[2].json["seq"] >= total:
+            break
+        slowest = max(slowest, time.monotonic() - began)
+    for t in readers:
+        t.join(60 * lib.SLOW)
+    for name, got in seen.items():
+        lib.same(got, list(range(total)), f"{name}: {total} events through "
+                 "connections that break, each once, in order")
+    lib.ok(slowest < 2 * lib.SLOW, f"the slowest post: {slowest:.3f} s")
+    grown = rss_kib(relay) - base
+    lib.ok(grown < 30000 * lib.SLOW, f"200 stalled readers: {grown} KiB")
+    half = [socket.create_connection(("127.0.0.1", relay.port))
+            for _ in range(500)]
+    for i, s in enumerate(half):
+        s.sendall(OK[:i % len(OK)])
+    began = time.monotonic()
+    lib.same(Peer(relay).get("/v1/health").status, 200, "others are served")
+    lib.ok(time.monotonic() - began < 2 * lib.SLOW, "at once")
+    lib.wait_for(lambda: len(os.listdir(f"/proc/{relay.child.pid}/fd")) < 300,
+                 "half-open connections go after 10 s", 25)
+    lib.wait_for(lambda: len(os.listdir(f"/proc/{relay.child.pid}/fd")) < 60,
+                 "stalled readers go after 30 s", 60)
+    for s in held + half:
+        s.close()
+    party.end()
+    lib.same(relay.stop(), 0, "a quiet end")
+
+
+lib.run_main(main)

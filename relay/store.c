@@ -15,8 +15,9 @@
 #define MAGIC 0x41584c52u
 #define REC_VERSION 1
 #define HEAD_N 32u
-#define SEG_HEAD_N 16u
+#define SEG_HEAD_N 24u
 #define SEG_MARK_N 12u
+#define SEG_CRC_AT 16u
 #define AHEAD (1u << 20)	/* reserved in one go */
 #define AHEAD_MIN (256u << 10)	/* of it, for what frees space */
 static const uint8_t seg_mark[SEG_MARK_N] = "airlox-log\0\1";
@@ -104,13 +105,28 @@ static int read_all(int fd, uint8_t *p, size_t n, off_t at)
 	return 0;
 }
 
-/* A fresh head: the mark and the nonce. */
+/* A fresh head: mark, nonce, crc, zeros. */
 static int write_seg_head(int fd)
 {
-	uint8_t head[SEG_HEAD_N];
+	uint8_t head[SEG_HEAD_N] = { 0 };
 	memcpy(head, seg_mark, SEG_MARK_N);
 	prim_random(head + SEG_MARK_N, 4);
+	uint32_t crc = crc32_of(head, SEG_CRC_AT);
+	for (int i = 0; i < 4; i++)
+		head[SEG_CRC_AT + i] = (uint8_t)(crc >> (24 - 8 * i));
 	return write_all(fd, head, SEG_HEAD_N, 0);
+}
+
+static int check_seg_head(const uint8_t *p, const char *name, struct err *e)
+{
+	if (memcmp(p, seg_mark, SEG_MARK_N) != 0)
+		return err_set(e, ERR_SYS, "log segment %s was written by "
+			       "another version", name);
+	if (load_u32be(p + SEG_CRC_AT) != crc32_of(p, SEG_CRC_AT))
+		return err_set(e, ERR_SYS, "the head of log segment %s is "
+			       "damaged; restore it from a copy, or start "
+			       "with another data directory", name);
+	return 0;
 }
 
 static int segment_push(struct store *st, uint32_t number, int fd,
@@ -483,6 +499,16 @@ static int load_records(struct segment *s, const struct image *im, bool last,
 	return 0;
 }
 
+/* Whether a crash came before the head of a segment was durable. */
+static bool is_blank(int fd, uint32_t size)
+{
+	static const uint8_t zeros[SEG_HEAD_N];
+	uint8_t head[SEG_HEAD_N];
+	return size < SEG_HEAD_N ||
+	       (size == SEG_HEAD_N && read_all(fd, head, SEG_HEAD_N, 0) == 0 &&
+		memcmp(head, zeros, SEG_HEAD_N) == 0);
+}
+
 static int load_segment(struct store *st, uint32_t number, bool last,
 			const struct store_reader *rd, uint64_t *dropped,
 			struct err *e)
@@ -496,7 +522,7 @@ static int load_segment(struct store *st, uint32_t number, bool last,
 	if (sb.st_size > (off_t)STORE_SEGMENT_MAX * 2)
 		return err_set(e, ERR_SYS, "log segment %s is too large", name);
 	uint32_t size = (uint32_t)sb.st_size;
-	if (last && size < SEG_HEAD_N) {
+	if (last && is_blank(fd, size)) {
 		/* made, and never written to */
 		if (write_seg_head(fd) < 0)
 			return err_sys(e, "cannot repair %s", name);
@@ -505,9 +531,7 @@ static int load_segment(struct store *st, uint32_t number, bool last,
 	uint8_t *p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		return err_sys(e, "cannot read log segment %s", name);
-	int rc = memcmp(p, seg_mark, SEG_MARK_N) == 0 ? 0 :
-		 err_set(e, ERR_SYS, "log segment %s was written by another "
-			 "version", name);
+	int rc = check_seg_head(p, name, e);
 	uint32_t end = size;
 	if (rc == 0)
 		rc = segment_push(st, number, fd, size, e);

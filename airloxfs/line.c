@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "airloxfs/line.h"
 #include "airloxfs/mount.h"
 #include "airloxfs/notify.h"
+#include "core/host/clock.h"
 
 #define LINE_READ_MAX (128 * 1024)
 
@@ -100,6 +102,19 @@ void line_end(struct mount *m, struct line *l)
 	l->ended = true;
 	wake_all(m, l);
 	pthread_mutex_unlock(&l->lock);
+}
+
+void line_wait(struct line *l, int64_t wait_ms)
+{
+	for (int64_t until = clock_mono_ms() + wait_ms;;) {
+		pthread_mutex_lock(&l->lock);
+		bool gone = !l->readers;
+		pthread_mutex_unlock(&l->lock);
+		if (gone || clock_mono_ms() >= until)
+			return;
+		struct timespec t = { .tv_nsec = 5000000 };
+		nanosleep(&t, NULL);
+	}
 }
 
 static int line_open(struct mount *m, struct handle *h)

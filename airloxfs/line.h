@@ -18,6 +18,8 @@ struct line *line_new(struct vault *v, struct err *e);
 /* Adds text (whole lines) and wakes every reader. */
 void line_append(struct mount *m, struct line *l, struct bytes text);
 void line_end(struct mount *m, struct line *l);	/* EOF from here on */
+/* After the end: waits until every reader has closed it, at most so long. */
+void line_wait(struct line *l, int64_t wait_ms);
 void line_free(struct line *l);
 
 extern const struct node_ops line_ops;	/* node->data: the struct line */

@@ -20,6 +20,8 @@
 #include "airloxfs/tell_json.h"
 #include "core/host/file.h"
 
+#define STREAM_END_MS 500	/* readers of a stream get so long to close it */
+
 /* --- what is said of it --- */
 
 void mount_log(struct mount *m, const char *fmt, ...)
@@ -241,6 +243,7 @@ void mount_stop(struct mount *m, int64_t wait_ms)
 	mount_log(m, "unmounting");
 	outbox_drain(m, wait_ms);
 	line_end(m, m->events);
+	line_wait(m->events, STREAM_END_MS);
 	fs_stop(m->fs);
 }
 

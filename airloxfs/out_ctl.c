@@ -168,13 +168,46 @@ static int send_dir(struct mount *m, struct node *dir, struct err *e)
 	return -1;
 }
 
+/* What is inside went with D.zip. */
+static void mark_sent(struct mount *m, struct node *dir)
+{
+	uint64_t at = 0;
+	for (;;) {
+		mount_lock(m);
+		struct node *n = tree_next(dir, at);
+		if (n)
+			n->opens++;
+		mount_unlock(m);
+		if (!n)
+			return;
+		at = n->cookie;
+		if (tree_is_dir(n)) {
+			mark_sent(m, n);
+		} else if (n->ops == &out_file_ops) {
+			struct outgoing *f = n->data;
+			pthread_mutex_lock(&f->lock);
+			f->dirty = false;
+			pthread_mutex_unlock(&f->lock);
+			out_set_state(m, f, OUT_SENT, NULL, 0, NULL);
+		}
+		mount_lock(m);
+		n->opens--;
+		tree_settle(m->tree, n);
+		mount_unlock(m);
+	}
+}
+
 static int verb(struct mount *m, struct node *n, char *line, struct err *e)
 {
 	mount_lock(m);
 	struct node *dir = n->parent;
 	mount_unlock(m);
-	if (strcmp(line, "send") == 0 && dir)
-		return send_dir(m, dir, e);
+	if (strcmp(line, "send") == 0 && dir) {
+		int rc = send_dir(m, dir, e);
+		if (rc == 0)
+			mark_sent(m, dir);
+		return rc;
+	}
 	return err_set(e, ERR_VERB, "the only verb here is: send");
 }
 

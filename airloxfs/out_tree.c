@@ -32,7 +32,7 @@ void out_path(const struct mount *m, const struct node *n, struct buf *out)
 	if (!n || n == m->dir_out)
 		return;
 	out_path(m, n->parent, out);
-	if (out->len)
+	if (n->parent && n->parent != m->dir_out)
 		buf_add_byte(out, '/');
 	buf_add_str(out, n->name);
 }

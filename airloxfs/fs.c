@@ -16,8 +16,9 @@
 #include "airloxfs/notify.h"
 #include "airloxfs/store.h"
 
-#define FS_THREADS 10		/* at most; a rename that commits holds one */
-#define FS_IDLE_THREADS 2
+#define FS_THREADS 10		/* at most; a rename that commits holds one.
+				 * Idle ones stay: making one for each burst
+				 * costs more than it frees */
 #define FS_LONG_S 86400.0	/* entries change only through the kernel */
 #define FS_XATTR_MAX 65536
 
@@ -846,7 +847,7 @@ int fs_loop(struct fs *fs, void (*ready)(struct mount *m), struct err *e)
 		return err_set(e, ERR_MEMORY, "out of memory");
 	fuse_loop_cfg_set_clone_fd(config, 0);
 	fuse_loop_cfg_set_max_threads(config, FS_THREADS);
-	fuse_loop_cfg_set_idle_threads(config, FS_IDLE_THREADS);
+	fuse_loop_cfg_set_idle_threads(config, FS_THREADS);
 	int rc = fuse_session_loop_mt(fs->se, config);
 	fuse_loop_cfg_destroy(config);
 	return rc < 0 ? err_set(e, ERR_SYS, "serving the mount failed") : 0;

@@ -151,17 +151,37 @@ int outbox_commit_wait(struct mount *m, struct outgoing *f, const char *name,
 
 /* --- the clock --- */
 
-/* With the lock: answers those whose time of network is up. */
+static bool is_late(const struct post *p, int64_t now)
+{
+	return (p->req || (p->waits && !p->answered)) && p->deadline_ms &&
+	       now >= p->deadline_ms;
+}
+
+static bool any_late(const struct outbox *o, int64_t now)
+{
+	const struct post *p = o->first;
+	while (p && !is_late(p, now))
+		p = p->next;
+	return p != NULL;
+}
+
+/* With the lock, which is let go while the disk is waited for: answers those
+ * whose time of network is up. */
 static void answer_late(struct outbox *o, int64_t now)
 {
 	bool strict = o->m->opt.strict;
+	struct err e;
+	if (!any_late(o, now))
+		return;
+	pthread_mutex_unlock(&o->lock);
+	bool kept = outbox_sync(o, &e) == 0;
+	pthread_mutex_lock(&o->lock);
 	for (struct post *p = o->first; p; p = p->next) {
-		bool waited = p->req || (p->waits && !p->answered);
-		if (!waited || !p->deadline_ms || now < p->deadline_ms)
+		if (!is_late(p, now))
 			continue;
-		if (strict)
+		if (strict || !kept)
 			p->withdrawn = true;
-		outbox_answer(p, strict ? ETIMEDOUT : 0);
+		outbox_answer(p, strict ? ETIMEDOUT : kept ? 0 : EIO);
 	}
 	pthread_cond_broadcast(&o->change);
 	pthread_cond_broadcast(&o->work);

@@ -54,7 +54,11 @@ static int add_blob(struct buf *out, const struct post *p, struct err *e)
 	return 0;
 }
 
-int outbox_keep(struct outbox *o, struct post *p, struct err *e)
+/* A small item that is posted at once need not be on the disk before: either
+ * the relay has it, or nobody was told anything yet; who is told "queued" is
+ * told so after outbox_sync.  A killed daemon loses nothing either way. */
+int outbox_keep(struct outbox *o, struct post *p, bool durable,
+		struct err *e)
 {
 	cleanup_buf struct buf b = { 0 };
 	if (p->blob[0] && fdatasync(p->sealed.blob_fd) < 0)
@@ -68,6 +72,11 @@ int outbox_keep(struct outbox *o, struct post *p, struct err *e)
 		return err_set(e, ERR_MEMORY, "out of memory");
 	if (journal_append(o->journal, buf_bytes(&b), &p->at, e) < 0)
 		return -1;
+	return durable || p->blob[0] ? outbox_sync(o, e) : 0;
+}
+
+int outbox_sync(struct outbox *o, struct err *e)
+{
 	return journal_sync(o->journal, e);
 }
 

@@ -76,7 +76,11 @@ int seal_out(struct mount *m, struct post *p, struct err *e);
 
 /* outbox_journal.c */
 int outbox_load(struct outbox *o, struct err *e);
-int outbox_keep(struct outbox *o, struct post *p, struct err *e); /* durable */
+/* `put`: from here on a killed daemon will still send it. */
+int outbox_keep(struct outbox *o, struct post *p, bool durable,
+		struct err *e);
+/* And from here on a machine that lost its power. */
+int outbox_sync(struct outbox *o, struct err *e);
 void outbox_done(struct outbox *o, const struct post *p, bool sent,
 		 uint64_t seq);
 /* The blob's descriptor again, for one that was queued before. */

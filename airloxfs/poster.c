@@ -209,9 +209,8 @@ static void mark_queued(struct outbox *o, struct post *p)
 
 /* From here on it will arrive, whatever happens.  Known offline: nobody
  * waits. */
-static void sealed(struct outbox *o, struct post *p)
+static void sealed(struct outbox *o, struct post *p, bool online)
 {
-	bool online = is_online(o->m);
 	mark_queued(o, p);
 	if (!online)
 		close_blob(p);
@@ -230,10 +229,12 @@ static void sealed(struct outbox *o, struct post *p)
 static void seal_one(struct outbox *o, struct post *p)
 {
 	struct err e = { 0 };
+	bool online = is_online(o->m);
 	if (is_over(o->m))
 		err_set(&e, ERR_GONE, "the session is over");
-	else if (seal_out(o->m, p, &e) == 0 && outbox_keep(o, p, &e) == 0) {
-		sealed(o, p);
+	else if (seal_out(o->m, p, &e) == 0 &&
+		 outbox_keep(o, p, !online, &e) == 0) {
+		sealed(o, p, online);
 		return;
 	}
 	fail(o, p, &e);
@@ -246,6 +247,9 @@ static void put_back(struct outbox *o, struct post *p, const struct err *e,
 {
 	mount_heard(o->m, e);
 	bool online = is_online(o->m);
+	struct err disk;
+	if (outbox_sync(o, &disk) < 0)
+		mount_failed(o->m, &disk);
 	close_blob(p);
 	pthread_mutex_lock(&o->lock);
 	p->state = POST_SEALED;

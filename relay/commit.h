@@ -18,7 +18,7 @@ struct intent {
 	struct intent *next;		/* in the queue */
 	struct session *session;	/* a reference */
 	struct participant *by;		/* NULL: nobody, the relay itself */
-	struct fact fact;		/* type; the rest when it is read back */
+	struct fact fact;		/* type, at_ms; once it is true, all */
 	uint8_t key[32];		/* item id or participant: conflicts */
 	uint8_t sha256[HASH_SIZE], sig[FACT_SIG];	/* of an item */
 	uint64_t blob_n;

@@ -39,7 +39,7 @@ struct channel {
 	bool active;		/* the reactor's: in its list of work */
 	struct channel *next_active;
 	uint32_t stream_n;
-	bool posted;		/* in the mailbox, with a reference to session */
+	bool posted;		/* in the mailbox, with a session reference */
 };
 
 struct hub {

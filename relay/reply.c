@@ -36,6 +36,8 @@ static void head(struct conn *c, int status, const char *type)
 	buf_add_str(b, "Cache-Control: no-store\r\n");
 	if (c->close)
 		buf_add_str(b, "Connection: close\r\n");
+	if (status == 401)
+		buf_add_str(b, "WWW-Authenticate: Bearer\r\n");
 	if (status == 429 || status == 503)
 		buf_add_str(b, "Retry-After: 1\r\n");
 }

@@ -126,6 +126,8 @@ void route_begin(struct conn *c, const struct http_head *h)
 	int status = 0;
 	const char *why = NULL;
 	r->route = find(h, &parts, &other_method);
+	if (h->method == HTTP_OTHER)
+		c->close = true;	/* HEAD: no body is expected */
 	if (!r->route) {
 		reply_error(c, other_method ? 405 : 404,
 			    other_method ? "bad_request" : "not_found",

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
@@ -10,32 +9,11 @@
 #include <sys/stat.h>
 
 #include "core/prim.h"
-#include "relay/store.h"
+#include "relay/store_parts.h"
 
-#define MAGIC 0x41584c52u
-#define REC_VERSION 1
-#define HEAD_N 32u
-#define SEG_HEAD_N 24u
-#define SEG_MARK_N 12u
-#define SEG_CRC_AT 16u
 #define AHEAD (1u << 20)	/* reserved in one go */
 #define AHEAD_MIN (256u << 10)	/* of it, for what frees space */
-static const uint8_t seg_mark[SEG_MARK_N] = "airlox-log\0\1";
-
-struct segment {
-	uint32_t number, nonce;
-	int fd;
-	uint32_t size, live;	/* bytes; records not dropped */
-	uint64_t ahead;		/* reserved up to here */
-};
-
-struct store {
-	int dirfd;		/* DIR/log, or -1 */
-	pthread_mutex_t lock;	/* the table of segments */
-	struct segment *seg;	/* by number, rising */
-	size_t seg_n, seg_cap;
-	struct buf batch;
-};
+const uint8_t store_mark[SEG_MARK_N] = "airlox-log\0\1";
 
 static uint32_t crc_table[256];
 
@@ -49,7 +27,7 @@ static void crc_init(void)
 	}
 }
 
-static uint32_t crc32_of(const uint8_t *p, size_t n)
+uint32_t store_crc(const uint8_t *p, size_t n)
 {
 	uint32_t c = ~0u;
 	while (n--)
@@ -57,14 +35,12 @@ static uint32_t crc32_of(const uint8_t *p, size_t n)
 	return ~c;
 }
 
-static uint32_t padded(uint32_t n) { return (n + 7u) & ~7u; }
-
-static uint32_t record_size(uint32_t body_n, uint32_t blob_n)
+uint32_t store_record_size(uint32_t body_n, uint32_t blob_n)
 {
-	return padded(HEAD_N + body_n + blob_n);
+	return store_padded(HEAD_N + body_n + blob_n);
 }
 
-static void segment_name(char name[16], uint32_t number)
+void store_segment_name(char name[16], uint32_t number)
 {
 	snprintf(name, 16, "%08x.log", number);
 }
@@ -90,7 +66,7 @@ static int write_all(int fd, const uint8_t *p, size_t n, off_t at)
 	return 0;
 }
 
-static int read_all(int fd, uint8_t *p, size_t n, off_t at)
+int store_read_all(int fd, uint8_t *p, size_t n, off_t at)
 {
 	while (n) {
 		ssize_t r = pread(fd, p, n, at);
@@ -105,31 +81,18 @@ static int read_all(int fd, uint8_t *p, size_t n, off_t at)
 	return 0;
 }
 
-/* A fresh head: mark, nonce, crc, zeros. */
-static int write_seg_head(int fd)
+int store_write_head(int fd)
 {
 	uint8_t head[SEG_HEAD_N] = { 0 };
-	memcpy(head, seg_mark, SEG_MARK_N);
+	memcpy(head, store_mark, SEG_MARK_N);
 	prim_random(head + SEG_MARK_N, 4);
-	uint32_t crc = crc32_of(head, SEG_CRC_AT);
+	uint32_t crc = store_crc(head, SEG_CRC_AT);
 	for (int i = 0; i < 4; i++)
 		head[SEG_CRC_AT + i] = (uint8_t)(crc >> (24 - 8 * i));
 	return write_all(fd, head, SEG_HEAD_N, 0);
 }
 
-static int check_seg_head(const uint8_t *p, const char *name, struct err *e)
-{
-	if (memcmp(p, seg_mark, SEG_MARK_N) != 0)
-		return err_set(e, ERR_SYS, "log segment %s was written by "
-			       "another version", name);
-	if (load_u32be(p + SEG_CRC_AT) != crc32_of(p, SEG_CRC_AT))
-		return err_set(e, ERR_SYS, "the head of log segment %s is "
-			       "damaged; restore it from a copy, or start "
-			       "with another data directory", name);
-	return 0;
-}
-
-static int segment_push(struct store *st, uint32_t number, int fd,
+int store_push_segment(struct store *st, uint32_t number, int fd,
 			uint32_t size, struct err *e)
 {
 	if (st->seg_n == st->seg_cap) {
@@ -141,7 +104,7 @@ static int segment_push(struct store *st, uint32_t number, int fd,
 		st->seg_cap = cap;
 	}
 	uint8_t head[SEG_HEAD_N];
-	if (read_all(fd, head, SEG_HEAD_N, 0) < 0)
+	if (store_read_all(fd, head, SEG_HEAD_N, 0) < 0)
 		return err_sys(e, "cannot read the log");
 	st->seg[st->seg_n++] = (struct segment){
 		.number = number, .nonce = load_u32be(head + SEG_MARK_N),
@@ -152,14 +115,14 @@ static int segment_push(struct store *st, uint32_t number, int fd,
 static int segment_open(struct store *st, uint32_t number, struct err *e)
 {
 	char name[16];
-	segment_name(name, number);
+	store_segment_name(name, number);
 	int fd = st->dirfd < 0 ?
 		 memfd_create(name, MFD_CLOEXEC) :
 		 openat(st->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
 			0600);
 	if (fd < 0)
 		return err_sys(e, "cannot create log segment %s", name);
-	bool ok = write_seg_head(fd) == 0 &&
+	bool ok = store_write_head(fd) == 0 &&
 		  (st->dirfd < 0 || (fsync(fd) == 0 && fsync(st->dirfd) == 0));
 	if (!ok) {
 		err_sys(e, "cannot create log segment %s", name);
@@ -169,7 +132,7 @@ static int segment_open(struct store *st, uint32_t number, struct err *e)
 		return -1;
 	}
 	pthread_mutex_lock(&st->lock);
-	int rc = segment_push(st, number, fd, SEG_HEAD_N, e);
+	int rc = store_push_segment(st, number, fd, SEG_HEAD_N, e);
 	pthread_mutex_unlock(&st->lock);
 	if (rc < 0)
 		close(fd);
@@ -220,15 +183,17 @@ static void add_record(struct buf *b, const struct store_rec *r,
 		       const struct segment *s)
 {
 	size_t at = b->len;
-	buf_add_u32be(b, MAGIC);
-	buf_add(b, (const uint8_t[]){ REC_VERSION, (uint8_t)r->type, 0, 0 }, 4);
+	buf_add_u32be(b, STORE_MAGIC);
+	buf_add(b, (const uint8_t[]){ STORE_VERSION, (uint8_t)r->type, 0, 0 },
+		4);
 	buf_add_u32be(b, (uint32_t)r->body.n);
 	buf_add_u32be(b, (uint32_t)r->blob.n);
 	buf_add_u32be(b, r->tag);
 	buf_add_u32be(b, s->size);
-	buf_add_u32be(b, crc32_of(r->body.p, r->body.n));
+	buf_add_u32be(b, store_crc(r->body.p, r->body.n));
 	if (!buf_failed(b))
-		buf_add_u32be(b, s->nonce ^ crc32_of(b->data + at, HEAD_N - 4));
+		buf_add_u32be(b, s->nonce ^
+			      store_crc(b->data + at, HEAD_N - 4));
 	buf_add(b, r->body.p, r->body.n);
 	buf_add(b, r->blob.p, r->blob.n);
 	while (b->len % 8 && !buf_failed(b))
@@ -298,7 +263,7 @@ int store_append(struct store *st, struct store_rec *recs, size_t n,
 {
 	size_t need = 0;
 	for (size_t i = 0; i < n; i++)
-		need += record_size((uint32_t)recs[i].body.n,
+		need += store_record_size((uint32_t)recs[i].body.n,
 				    (uint32_t)recs[i].blob.n);
 	struct segment s;
 	if (current(st, need, &s, e) < 0)
@@ -338,7 +303,7 @@ static int read_part(struct store *st, const struct rec_loc *loc,
 	uint8_t *to = buf_room(out, n);
 	if (!to)
 		return err_set(e, ERR_MEMORY, "out of memory");
-	if (read_all(fd, to, n, (off_t)loc->at + HEAD_N + skip) < 0)
+	if (store_read_all(fd, to, n, (off_t)loc->at + HEAD_N + skip) < 0)
 		return err_sys(e, "cannot read the log");
 	out->len += n;
 	return 0;
@@ -390,7 +355,7 @@ static void remove_dead(struct store *st)
 {
 	while (st->seg_n > 1 && st->seg[0].live == 0) {
 		char name[16];
-		segment_name(name, st->seg[0].number);
+		store_segment_name(name, st->seg[0].number);
 		close(st->seg[0].fd);
 		if (st->dirfd >= 0)
 			unlinkat(st->dirfd, name, 0);
@@ -407,184 +372,4 @@ void store_drop(struct store *st, const struct rec_loc *loc)
 	if (s && s->live && --s->live == 0)
 		remove_dead(st);
 	pthread_mutex_unlock(&st->lock);
-}
-
-/* ---- reading it all at start ---- */
-
-struct rec_head {
-	enum rec_type type;
-	uint32_t body_n, blob_n, tag, batch, body_crc;
-};
-
-static bool parse_head(struct rec_head *h, const uint8_t *p, uint32_t nonce)
-{
-	if (load_u32be(p) != MAGIC ||
-	    load_u32be(p + 28) != (nonce ^ crc32_of(p, 28)))
-		return false;
-	*h = (struct rec_head){ (enum rec_type)p[5], load_u32be(p + 8),
-				load_u32be(p + 12), load_u32be(p + 16),
-				load_u32be(p + 20), load_u32be(p + 24) };
-	return true;
-}
-
-/* The segment as memory, for the time of reading it. */
-struct image {
-	uint8_t *p;
-	uint32_t n, nonce;
-};
-
-static bool head_at(const struct image *im, uint32_t at, struct rec_head *h)
-{
-	return im->n - at >= HEAD_N && parse_head(h, im->p + at, im->nonce);
-}
-
-/* Where the last batch begins: the highest a valid header names.  Steps over
- * whatever is not a record, so that a damaged header cannot hide later
- * batches. */
-static uint32_t last_batch(const struct image *im)
-{
-	uint32_t best = SEG_HEAD_N;
-	struct rec_head h;
-	for (uint32_t at = SEG_HEAD_N; at + HEAD_N <= im->n;) {
-		if (!head_at(im, at, &h)) {
-			at += 8;
-			continue;
-		}
-		if (h.batch > best && h.batch <= at)
-			best = h.batch;
-		uint64_t next = (uint64_t)at + HEAD_N + h.body_n + h.blob_n;
-		at = next > im->n ? im->n : padded((uint32_t)next);
-	}
-	return best;
-}
-
-static int load_records(struct segment *s, const struct image *im, bool last,
-			const struct store_reader *rd, uint32_t *end,
-			struct err *e)
-{
-	uint32_t tail = last ? last_batch(im) : im->n, at = SEG_HEAD_N;
-	while (at < im->n) {
-		struct rec_head h;
-		bool ok = head_at(im, at, &h) &&
-			  h.body_n <= im->n - at - HEAD_N &&
-			  h.blob_n <= im->n - at - HEAD_N - h.body_n;
-		if (!ok && at >= tail)
-			break;
-		if (!ok)
-			return err_set(e, ERR_SYS, "log segment %08x is damaged "
-				       "at byte %u; restore it from a copy, or "
-				       "start with another data directory",
-				       s->number, at);
-		if (im->p[at + 4] != REC_VERSION)
-			return err_set(e, ERR_SYS, "log segment %08x was "
-				       "written by another version",
-				       s->number);
-		const uint8_t *body = im->p + at + HEAD_N;
-		struct store_rec r = { h.type, h.tag, { body, h.body_n },
-				       { body + h.body_n, h.blob_n },
-				       { s->number, at, h.body_n, h.blob_n } };
-		bool intact = crc32_of(body, h.body_n) == h.body_crc;
-		if (!intact && at >= tail)
-			break;
-		int rc = rd->take(rd->arg, &r, intact, at >= tail, e);
-		if (rc < 0)
-			return -1;
-		if (rc > 0)
-			break;
-		if (intact && h.type != REC_CLOSED)
-			s->live++;
-		at += record_size(h.body_n, h.blob_n);
-	}
-	*end = at < im->n ? at : im->n;
-	return 0;
-}
-
-/* Whether a crash came before the head of a segment was durable. */
-static bool is_blank(int fd, uint32_t size)
-{
-	static const uint8_t zeros[SEG_HEAD_N];
-	uint8_t head[SEG_HEAD_N];
-	return size < SEG_HEAD_N ||
-	       (size == SEG_HEAD_N && read_all(fd, head, SEG_HEAD_N, 0) == 0 &&
-		memcmp(head, zeros, SEG_HEAD_N) == 0);
-}
-
-static int load_segment(struct store *st, uint32_t number, bool last,
-			const struct store_reader *rd, uint64_t *dropped,
-			struct err *e)
-{
-	char name[16];
-	struct stat sb;
-	segment_name(name, number);
-	int fd = openat(st->dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0 || fstat(fd, &sb) < 0)
-		return err_sys(e, "cannot open log segment %s", name);
-	if (sb.st_size > (off_t)STORE_SEGMENT_MAX * 2)
-		return err_set(e, ERR_SYS, "log segment %s is too large", name);
-	uint32_t size = (uint32_t)sb.st_size;
-	if (last && is_blank(fd, size)) {
-		/* made, and never written to */
-		if (write_seg_head(fd) < 0)
-			return err_sys(e, "cannot repair %s", name);
-		size = SEG_HEAD_N;
-	}
-	uint8_t *p = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-	if (p == MAP_FAILED)
-		return err_sys(e, "cannot read log segment %s", name);
-	int rc = check_seg_head(p, name, e);
-	uint32_t end = size;
-	if (rc == 0)
-		rc = segment_push(st, number, fd, size, e);
-	if (rc == 0)
-		rc = load_records(&st->seg[st->seg_n - 1],
-				  &(struct image){ p, size, load_u32be(
-						   p + SEG_MARK_N) },
-				  last, rd, &end, e);
-	munmap(p, size);
-	if (rc == 0 && end < size) {
-		*dropped += size - end;
-		st->seg[st->seg_n - 1].size = end;
-		if (ftruncate(fd, end) < 0 || fsync(fd) < 0)
-			return err_sys(e, "cannot repair %s", name);
-	}
-	return rc;
-}
-
-static int segment_range(struct store *st, uint32_t *first, uint32_t *end,
-			 struct err *e)
-{
-	char name[16];
-	int fd = openat(st->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d)
-		return err_sys(e, "cannot list the log");
-	*first = UINT32_MAX;
-	*end = 0;
-	for (struct dirent *de; (de = readdir(d));) {
-		unsigned v;
-		if (sscanf(de->d_name, "%8x.log", &v) != 1)
-			continue;
-		segment_name(name, v);
-		if (strcmp(name, de->d_name) != 0)
-			continue;
-		*first = v < *first ? v : *first;
-		*end = v + 1 > *end ? v + 1 : *end;
-	}
-	closedir(d);
-	return 0;
-}
-
-int store_load(struct store *st, const struct store_reader *rd,
-	       uint64_t *dropped, struct err *e)
-{
-	uint32_t first = 0, end = 0;
-	*dropped = 0;
-	if (st->dirfd < 0)
-		return 0;
-	if (segment_range(st, &first, &end, e) < 0)
-		return -1;
-	for (uint32_t i = first; i < end; i++)
-		if (load_segment(st, i, i + 1 == end, rd, dropped, e) < 0)
-			return -1;
-	return 0;
 }

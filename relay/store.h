@@ -4,11 +4,11 @@
  * which it became true.  Segments of at most 64 MiB in DIR/log; a record has
  * a header, a body (the fact) and maybe a small blob (ciphertext).
  *
- *	segment: "airlox-log" 00 version(1), nonce u32, crc32(before) u32, 0 u32,
- *		 records
+ *	segment: "airlox-log" 00 version(1), nonce u32, crc32(before) u32,
+ *		 0 u32, records
  *	record:  magic u32, version u8, type u8, 0 u16, body_n u32, blob_n u32,
- *		 tag u32, batch u32, crc32(body) u32, crc32(header before) ^ nonce
- *		 u32, body, blob, zeros to a multiple of 8	(all big-endian)
+ *		 tag u32, batch u32, crc32(body) u32, crc32(header before) ^
+ *		 nonce u32, body, blob, zeros to a multiple of 8; big-endian
  *
  * The nonce keeps a peer's blob from looking like a record of ours.
  * `batch` is where in the segment the record's batch begins.  A batch is

@@ -80,6 +80,9 @@ def pipelining(port):
     got = raw(port, post + OK + post + OK, 0.5)
     lib.same(statuses(got), [400, 200, 400, 200],
              "bodies stay apart from requests")
+    head = OK.replace(b"GET", b"HEAD")
+    lib.same(statuses(raw(port, head + OK)), [405],
+             "HEAD ends the connection: its answer has a body")
     s = socket.create_connection(("127.0.0.1", port))
     for byte in OK * 2:
         s.sendall(bytes([byte]))

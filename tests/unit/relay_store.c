@@ -4,6 +4,7 @@
  * a prefix of what was written with every earlier batch whole, or refuses;
  * dropped records are gone from the disk and stepped over. */
 #include "relay/store.c"
+#include "relay/store_load.c"
 #include "core/hash.h"
 #include "tests/unit/tap.h"
 
@@ -99,7 +100,7 @@ static void test_cut(const uint8_t *p, size_t n, const struct rec_loc *loc)
 	for (size_t cut = 0; cut <= n; cut++) {
 		int whole = 0;
 		while (whole < RECORDS &&
-		       loc[whole].at + record_size(loc[whole].body_n,
+		       loc[whole].at + store_record_size(loc[whole].body_n,
 						   loc[whole].blob_n) <= cut)
 			whole++;
 		put_file(p, cut);

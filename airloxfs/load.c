@@ -151,6 +151,16 @@ static void load_pending(struct in *in, const struct index_record *r)
 	in->missing = p;
 }
 
+static void load_refusal(struct loading *l, const struct index_record *r)
+{
+	cleanup_buf struct buf who = { 0 };
+	buf_add(&who, r->name.p, r->name.n);
+	load_id(l, r);
+	l->m->refused++;
+	in_show_refusal(l->m, r->seq, buf_cstr(&who), r->text, false);
+	drop_missing(l->in, r->seq);
+}
+
 static int load_record(void *arg, uint64_t at, struct bytes record,
 		       struct err *e)
 {
@@ -164,14 +174,7 @@ static int load_record(void *arg, uint64_t at, struct bytes record,
 	case INDEX_PARTICIPANT: load_participant(l->m, &r); break;
 	case INDEX_LEFT: load_left(l->m, &r); break;
 	case INDEX_ITEM: load_item(l, at, &r); break;
-	case INDEX_REJECTED:
-		load_id(l, &r);
-		l->m->refused++;
-		cleanup_buf struct buf who = { 0 };
-		buf_add(&who, r.name.p, r.name.n);
-		in_show_refusal(l->m, r.seq, buf_cstr(&who), r.text, false);
-		drop_missing(l->in, r.seq);
-		break;
+	case INDEX_REJECTED: load_refusal(l, &r); break;
 	case INDEX_PENDING: load_pending(l->in, &r); break;
 	case INDEX_HIDDEN: case INDEX_OWN: load_id(l, &r); break;
 	case INDEX_KINDS: break;

@@ -189,7 +189,7 @@ mount_try() {
 # The pid that serves DIR.
 daemon_pid() { python3 "$TOP/tests/lib.py" daemon "$1"; }
 # A zombie has ended: it waits for tests/run, which adopts orphans.
-is_running() { grep -qs '^State:[[:space:]]*[^ZX]' "/proc/$1/status"; }
+is_running() { grep -qs '^State:[[:space:]]*[RSDTtIP]' "/proc/$1/status"; }
 is_mounted() { grep -q " $1 fuse" /proc/self/mountinfo; }
 
 forget_mount() {

@@ -18,7 +18,7 @@ else bold= dim= off=; fi
 step=0
 title() { step=$((step + 1)); printf '\n%s%d. %s%s\n' "$bold" "$step" "$*" "$off"; }
 show() { printf '%s$ %s%s\n' "$dim" "$*" "$off"; }
-run() { show "${*//$work\//}"; "$@" 2>&1 | sed "s|$work/||; s/^/  /"; }
+run() { local words="${*//$work\//}"; show "${words/$airloxfs/airloxfs}"; "$@" 2>&1 | sed "s|$work/||; s/^/  /"; }
 sorry() { printf '\ndemo: %s\n' "$*" >&2; exit 1; }
 
 take_down() {
@@ -26,14 +26,15 @@ take_down() {
 	trap - EXIT
 	for peer in alice bob; do
 		! grep -q " $work/$peer fuse" /proc/self/mountinfo ||
-			"$airloxfs" umount "$work/$peer" >/dev/null 2>&1 ||
+			timeout 30 "$airloxfs" umount "$work/$peer" >/dev/null 2>&1 ||
 			fusermount3 -uz "$work/$peer" || true
 	done
 	for pid in $watcher $relay; do
 		kill "$pid" 2>/dev/null || true
 		wait "$pid" 2>/dev/null || true
 	done
-	rm -rf "$work"
+	# Never through a mount that did not go.
+	grep -q " $work/" /proc/self/mountinfo || rm -rf "$work"
 	exit "$status"
 }
 trap take_down EXIT
@@ -74,8 +75,8 @@ sed 's/^/  /' "$work/relay.out"
 url=$(sed -n 's/^listening on //p' "$work/relay.out")
 
 title "A session. The keys are in its links, behind the #, and go nowhere else."
-show "airloxfs create --relay $url --json"
-as alice "$airloxfs" create --relay "$url" --json >"$work/session.json"
+show "airloxfs create --as alice --relay $url --json"
+as alice "$airloxfs" create --as alice --relay "$url" --json >"$work/session.json"
 sed 's/\([&#]ok\|[&#]k\|[&#]rk\)=[A-Za-z0-9_-]*/\1=.../g; s/^/  /' \
 	"$work/session.json"
 

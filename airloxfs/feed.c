@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include "airloxfs/feed.h"
+#include "core/host/check.h"
 
 #define WAITING_MAX 1000
 
@@ -23,6 +24,7 @@ void feed_close(struct feed *f)
 	for (size_t i = 0; i < f->waiting_n; i++)
 		incoming_free(f->waiting[i]);
 	free(f->waiting);
+	free(f->wanted);
 	*f = (struct feed){ 0 };
 }
 
@@ -62,30 +64,33 @@ static enum shown_status status_of(const struct err *e)
 	       e->code == ERR_FULL ? SHOWN_PENDING : SHOWN_REJECTED;
 }
 
-/* Fetches, opens, acknowledges and shows; true if the blob is gone. */
+/* Fetches, opens, acknowledges and shows.  *gone in: it was shown as that
+ * already; out: it is. */
 static int show_item(struct feed *f, struct incoming *in, bool *gone,
 		     struct err *e)
 {
+	bool again = *gone;
 	struct err why = { 0 };
 	struct shown s = { .seq = in->seq, .id = in->env.header.id,
 			   .item = in, .why = &why };
 	s.author = people_find(&f->peer->people, in->author.pub);
 	cleanup_fd int fd = peer_fetch(f->peer, f->get, in, NULL, NULL, &why);
 	if (fd >= 0)
-		s.opened = opened_new(f->peer, in, fd, NULL, NULL, &why);
+		s.opened = opened_new(f->peer, in, fd, check_content, NULL,
+				      &why);
 	if (fd >= 0 && !in->mine)
 		peer_ack(f->get, s.id, NULL);
 	if (!s.opened)
 		s.status = status_of(&why);
 	*gone = s.status == SHOWN_EVICTED;
-	int r = f->show(f->arg, &s, e);
+	int r = again && *gone ? 0 : f->show(f->arg, &s, e);
 	opened_free(s.opened);
 	return r;
 }
 
-static int hear_item(struct feed *f, struct incoming *in, struct err *e)
+static int hear_item(struct feed *f, struct incoming *in, bool gone,
+		     struct err *e)
 {
-	bool gone = false;
 	int r = f->quiet ? 0 : show_item(f, in, &gone, e);
 	if (gone)
 		wait_for(f, in);
@@ -102,16 +107,49 @@ static int hear_rejected(struct feed *f, const struct news *n, struct err *e)
 	return f->quiet ? 0 : f->show(f->arg, &s, e);
 }
 
-/* Another one asks for a blob that we may hold.  What history tells of was
- * answered or has lapsed. */
-static void bring_back(struct feed *f, const struct news *n)
+/* --- what others ask for --- */
+
+static void bring_back(struct feed *f, const char *id)
 {
-	if (!f->live || !n->who || !memcmp(n->pub, f->peer->pub, PRIM_PUB))
-		return;
-	cleanup_fd int fd = cache_open_blob(f->peer->cache, n->id, NULL);
+	cleanup_fd int fd = cache_open_blob(f->peer->cache, id, NULL);
 	int64_t size = fd < 0 ? -1 : file_size(fd, NULL);
 	if (size > 0)
-		wire_blob_put(f->get, n->id, fd, (uint64_t)size, NULL);
+		wire_blob_put(f->get, id, fd, (uint64_t)size, NULL);
+}
+
+static void forget_want(struct feed *f, const char *id)
+{
+	for (size_t i = 0; i < f->wanted_n; i++)
+		if (!strcmp(f->wanted[i], id))
+			memcpy(f->wanted[i--], f->wanted[--f->wanted_n],
+			       sizeof *f->wanted);
+}
+
+/* What history asks for was perhaps brought back since: it waits until we are
+ * live. */
+static void hear_want(struct feed *f, const struct news *n)
+{
+	if (!n->who || !memcmp(n->pub, f->peer->pub, PRIM_PUB))
+		return;
+	if (f->live) {
+		bring_back(f, n->id);
+		return;
+	}
+	forget_want(f, n->id);
+	void *v = f->wanted_n < WAITING_MAX ?
+		realloc(f->wanted, (f->wanted_n + 1) * sizeof *f->wanted) :
+		NULL;
+	if (!v)
+		return;
+	f->wanted = v;
+	strcpy(f->wanted[f->wanted_n++], n->id);
+}
+
+static void go_live(struct feed *f)
+{
+	f->live = true;
+	while (f->wanted_n)
+		bring_back(f, f->wanted[--f->wanted_n]);
 }
 
 static int hear(void *arg, const struct event *ev, struct err *e)
@@ -126,12 +164,13 @@ static int hear(void *arg, const struct event *ev, struct err *e)
 	} else if (r == 0 && n.kind == NEWS_REJECTED) {
 		r = hear_rejected(f, &n, e);
 	} else if (n.kind == NEWS_WANT) {
-		bring_back(f, &n);
+		hear_want(f, &n);
 	} else if (n.kind == NEWS_RESEEDED) {
+		forget_want(f, n.id);
 		in = stop_waiting(f, n.id);
 	}
 	if (in)
-		r = hear_item(f, in, e);
+		r = hear_item(f, in, n.kind == NEWS_RESEEDED, e);
 	news_free(&n);
 	if (r == 0 && f->peer->state == PEER_CLOSED)
 		return err_set(e, ERR_GONE, "the session is over");
@@ -165,7 +204,7 @@ static void wait_ms(int64_t ms)
 
 int feed_follow(struct feed *f, int64_t end_ms, struct err *e)
 {
-	f->live = true;
+	go_live(f);
 	for (unsigned tries = 0;; tries++) {
 		int64_t left = end_ms - clock_mono_ms();
 		uint64_t heard = 0;

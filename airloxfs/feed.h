@@ -30,6 +30,8 @@ struct feed {
 	bool live;			/* private: history is over */
 	struct incoming **waiting;	/* evicted: asked for */
 	size_t waiting_n;
+	char (*wanted)[ITEM_ID + 1];	/* by others, in history */
+	size_t wanted_n;
 };
 
 int feed_open(struct feed *f, struct peer *p,

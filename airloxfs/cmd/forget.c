@@ -3,25 +3,11 @@
  * forget: removes what this machine keeps of a session: cache, and state with
  * whatever was not sent. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "airloxfs/cmd.h"
+#include "airloxfs/store.h"
 #include "core/host/tell.h"
-
-/* DIR/state/ with --cache-dir, so that both are in one place. */
-static char *state_root(const char *cache_dir, struct err *e)
-{
-	char *path = NULL;
-	if (!cache_dir)
-		return file_home("XDG_STATE_HOME", ".local/state", "airloxfs",
-				 e);
-	if (asprintf(&path, "%s/state", cache_dir) < 0) {
-		err_set(e, ERR_MEMORY, "out of memory");
-		return NULL;
-	}
-	return path;
-}
 
 static int check_unmounted(int top, const char *id, struct err *e)
 {
@@ -40,7 +26,7 @@ static int check_unmounted(int top, const char *id, struct err *e)
 
 static int forget(const char *cache_dir, const char *id, struct err *e)
 {
-	cleanup_free char *state = state_root(cache_dir, e);
+	cleanup_free char *state = store_root(cache_dir, e);
 	if (!state)
 		return -1;
 	if (!key_is_session_id(bytes_str(id)))

@@ -8,6 +8,7 @@
 
 #include "airloxfs/cmd.h"
 #include "airloxfs/print.h"
+#include "core/host/check.h"
 #include "core/host/draft.h"
 #include "core/host/tell.h"
 
@@ -117,6 +118,7 @@ static int cmd_text(struct setting *set, int argc, char **argv)
 
 static int send_file(struct sending *s, const char *path, struct err *e)
 {
+	static const struct draft_look look = { check_content, check_image };
 	struct draft d = { 0 };
 	struct zip_source body;
 	struct item_ref ref;
@@ -130,7 +132,8 @@ static int send_file(struct sending *s, const char *path, struct err *e)
 	s->progress.what = path;
 	int r = draft_source_fd(&body, &fd, e);
 	if (r == 0)
-		r = draft_file(&d, s->peer, bytes_str(path), &body, NULL, e);
+		r = draft_file(&d, s->peer, bytes_str(path), &body, &look,
+			       e);
 	if (r == 0)
 		r = post(s, &d, &ref, e);
 	draft_free(&d);

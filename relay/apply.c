@@ -28,11 +28,13 @@ static int grow(void *array, uint32_t n, uint32_t *cap, size_t size)
 }
 
 static int remember(struct session *s, const struct fact *f,
-		    const struct rec_loc *loc)
+		    const struct rec_loc *loc, struct err *e)
 {
+	if (f->seq != FACT_NO_SEQ && f->seq != s->event_n)
+		return err_set(e, ERR_SYS, "the log skips an event");
 	if (grow(&s->rec, s->rec_n, &s->rec_cap, sizeof *s->rec) < 0 ||
 	    grow(&s->event, s->event_n, &s->event_cap, sizeof *s->event) < 0)
-		return -1;
+		return no_memory(e);
 	if (f->seq != FACT_NO_SEQ) {
 		s->event[s->event_n++] = s->rec_n;
 		if (s->assigned < s->event_n)
@@ -401,8 +403,8 @@ int state_apply(struct state *st, struct session *s, const struct fact *f,
 		  const struct rec_loc *loc, int file, struct err *e)
 {
 	struct fact_reader r = { .left = f->extra };
-	if (f->type != REC_CLOSED && remember(s, f, loc) < 0)
-		return no_memory(e);
+	if (f->type != REC_CLOSED && remember(s, f, loc, e) < 0)
+		return -1;
 	if (apply_one(st, s, f, &r, loc, file, e) < 0)
 		return -1;
 	if (r.bad)

@@ -251,6 +251,7 @@ static int loop_init(struct loop *l, int index, struct state *st,
 
 static void loop_free(struct loop *l)
 {
+	l->commit = NULL;	/* a request that waits behind an answer */
 	read_mail(l);
 	while (l->conns)
 		conn_close(l->conns);

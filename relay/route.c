@@ -160,8 +160,11 @@ void route_begin(struct conn *c, const struct http_head *h)
 
 void route_commit(struct conn *c, struct intent *it)
 {
-	if (!it) {
-		reply_error(c, 503, "unavailable", "out of memory");
+	bool had = it != NULL;
+	if (!had || !c->loop->commit) {
+		intent_free(it);
+		reply_error(c, 503, "unavailable",
+			    had ? "the relay is stopping" : "out of memory");
 		return;
 	}
 	it->loop = c->loop->index;

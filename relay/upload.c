@@ -291,14 +291,15 @@ static void seal(void *arg)
 
 static void send_large(struct conn *c, struct upload *u, struct intent *it)
 {
-	struct sealing *s = malloc(sizeof *s);
+	struct sealing *s = c->loop->commit ? malloc(sizeof *s) : NULL;
 	if (s)
 		*s = (struct sealing){ c->loop, it, u->fd };
 	it->file = u->blob;
 	if (!s || pool_run(c->loop->st->pool, seal, s) < 0) {
 		free(s);
 		intent_free(it);
-		reply_error(c, 503, "unavailable", "out of memory");
+		reply_error(c, 503, "unavailable",
+			    "the relay cannot take this now");
 		return;
 	}
 	u->fd = -1;	/* now the pool's */

@@ -8,6 +8,7 @@ import http.client
 import os
 import random
 import signal
+import socket
 import sys
 import threading
 import time
@@ -75,6 +76,18 @@ def watch(reader, seen):
         seen.append(event[0])
 
 
+def stop_amid(relay, party, peer):
+    """SIGTERM with requests waiting behind each other on a connection."""
+    with socket.create_connection(("127.0.0.1", relay.port)) as s:
+        for _ in range(60):
+            data = party.item(peer.name, os.urandom(528))[2]
+            s.sendall(b"POST /v1/sessions/%s/items HTTP/1.1\r\nHost: x\r\n"
+                      b"Authorization: Bearer %s\r\nContent-Length: %d\r\n"
+                      b"\r\n" % (party.sid.encode(), peer.token.encode(),
+                                 len(data)) + data)
+        lib.same(relay.stop(), 0, "SIGTERM amid requests: 0")
+
+
 def main():
     random.seed(os.getpid())
     relay = lib.Relay()
@@ -101,6 +114,9 @@ def main():
     lib.same(seen, list(range(len(seen))), f"{len(seen)} events streamed, "
              "none twice, none out of order")
     lib.ok(len(acked) > 100, f"{len(acked)} posts in all")
+    stop_amid(relay, party, peers[0])
+    relay.start()
+    check(reader, acked)
     lib.ok(relay.stop() == 0, "a quiet end")
     party.end()
 

@@ -88,6 +88,40 @@ def stop_amid(relay, party, peer):
         lib.same(relay.stop(), 0, "SIGTERM amid requests: 0")
 
 
+def in_log(needle):
+    where = lib.T + "/relay/log/"
+    for name in os.listdir(where):
+        with open(where + name, "rb") as f:
+            if needle in f.read():
+                return True
+    return False
+
+
+def kill_amid_purge(relay):
+    """The end is durable before the purge; a start finishes what is left."""
+    party = Party(relay)
+    party.create()
+    owner = party.join("owner", "olga")
+    other = Party(relay)
+    other.create()
+    stays = other.join("owner", "otto")
+    kept = {}
+    for i in range(120):
+        party.post(owner, SIZES[i % len(SIZES)], kind="file", type_="zip")
+        id_, blob, answer = other.post(stays, 300)
+        kept[id_] = (answer.json["seq"], hashlib.sha256(blob).digest())
+    needle = b'\\"session_id\\":\\"' + party.sid.encode()
+    lib.ok(in_log(needle), "its envelopes are in the log")
+    lib.same(owner.post("/close").status, 204, "closed")
+    relay.stop(signal.SIGKILL)
+    relay.start()
+    lib.same(owner.get("/events").status, 404, "it stays closed")
+    check(stays, kept)
+    lib.ok(not in_log(needle), "and are not any more")
+    party.end()
+    other.end()
+
+
 def main():
     random.seed(os.getpid())
     relay = lib.Relay()
@@ -114,6 +148,8 @@ def main():
     lib.same(seen, list(range(len(seen))), f"{len(seen)} events streamed, "
              "none twice, none out of order")
     lib.ok(len(acked) > 100, f"{len(acked)} posts in all")
+    for _ in range(3):
+        kill_amid_purge(relay)
     stop_amid(relay, party, peers[0])
     relay.start()
     check(reader, acked)

@@ -324,6 +324,8 @@ struct json *json_parse(struct bytes in, struct err *e)
 		err_set(e, ERR_MEMORY, "out of memory");
 		return NULL;
 	}
+	if (!in.p)
+		in = bytes_str("");	/* an empty buffer has no address */
 	d->text_cap = in.n;
 	struct parser p = { .doc = d, .at = in.p, .end = in.p + in.n };
 	if (parse_value(&p, &d->root, 0) == 0 && p.at != p.end)

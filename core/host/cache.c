@@ -206,7 +206,8 @@ int cache_keep(struct cache *c, struct cache_stage *s, const char *item_id,
 	if (!item_is_id(bytes_str(item_id)))
 		return err_set(e, ERR_INVALID, "that is no item id");
 	if (fdatasync(s->fd) < 0 ||
-	    renameat(c->blobs, s->tmp, c->blobs, item_id) < 0)
+	    renameat(c->blobs, s->tmp, c->blobs, item_id) < 0 ||
+	    fsync(c->blobs) < 0)
 		return err_sys(e, "cannot keep item %s", item_id);
 	return 0;
 }

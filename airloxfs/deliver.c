@@ -99,7 +99,7 @@ static void hear_job(struct mount *m, const struct news *n)
 
 static void hear_gap(struct mount *m, const struct news *n)
 {
-	mount_log(m, "the relay left out %llu events before %llu",
+	mount_log(m, "gap: the relay left out %llu events before %llu",
 		  (unsigned long long)n->gap, (unsigned long long)n->seq);
 	mount_lock(m);
 	m->gaps += n->gap;

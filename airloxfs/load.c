@@ -207,7 +207,8 @@ struct in *in_new(struct mount *m, int64_t *cursor, struct err *e)
 		mount_log(m, "the index had a damaged end of %llu bytes; "
 			  "what it held is fetched and verified again",
 			  (unsigned long long)cut);
-	qsort(in->settled, in->settled_n, sizeof *in->settled, by_number);
+	if (in->settled_n)
+		qsort(in->settled, in->settled_n, sizeof *in->settled, by_number);
 	*cursor = in->cursor;
 	return in;
 }

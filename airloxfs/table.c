@@ -27,40 +27,6 @@
 
 static const struct node_ops plain_dir = { .timeout_s = 86400 };
 
-/* --- the root's attributes: how umount talks to the daemon --- */
-
-static int root_getxattr(struct mount *m, struct node *n, const char *name,
-			 struct buf *out)
-{
-	(void)n;
-	if (!strcmp(name, "user.airlox.pid"))
-		buf_addf(out, "%ld", (long)getpid());
-	else if (!strcmp(name, "user.airlox.session"))
-		buf_add_str(out, m->peer->manifest.session_id);
-	else if (!strcmp(name, "user.airlox.queued"))
-		buf_addf(out, "%zu", outbox_counts(m->outbox).queued);
-	else if (!strcmp(name, "user.airlox.unsent"))
-		mount_unsent(m, out);
-	else
-		return ENODATA;
-	return 0;
-}
-
-static int root_setxattr(struct mount *m, struct node *n, const char *name,
-			 struct bytes value, int flags)
-{
-	(void)n, (void)value, (void)flags;
-	if (strcmp(name, "user.airlox.stop") != 0)
-		return EOPNOTSUPP;
-	m->stopping = true;	/* no new opens: what is left can drain */
-	return 0;
-}
-
-static const struct node_ops root_ops = {
-	.getxattr = root_getxattr, .setxattr = root_setxattr,
-	.timeout_s = 86400,
-};
-
 struct row {
 	const char *name;
 	mode_t mode;
@@ -90,6 +56,56 @@ static const struct row table[] = {
 	{ "say", S_IFREG | 0200, OWN | SEND, NULL, &say_ops, 0 },
 	{ "audit", S_IFREG | 0444, OWN | VIEW, NULL, &audit_ops, 0 },
 	{ "invites", S_IFDIR | 0700, OWN, NULL, &plain_dir, 0 },
+};
+
+/* What another role has does not exist for this one. */
+static bool is_elsewhere(const char *name)
+{
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		if (!strcmp(table[i].name, name))
+			return true;
+	return false;
+}
+
+/* --- the root's attributes: how umount talks to the daemon --- */
+
+static int root_getxattr(struct mount *m, struct node *n, const char *name,
+			 struct buf *out)
+{
+	(void)n;
+	if (!strcmp(name, "user.airlox.pid"))
+		buf_addf(out, "%ld", (long)getpid());
+	else if (!strcmp(name, "user.airlox.session"))
+		buf_add_str(out, m->peer->manifest.session_id);
+	else if (!strcmp(name, "user.airlox.queued"))
+		buf_addf(out, "%zu", outbox_counts(m->outbox).queued);
+	else if (!strcmp(name, "user.airlox.unsent"))
+		mount_unsent(m, out);
+	else
+		return ENODATA;
+	return 0;
+}
+
+static int root_setxattr(struct mount *m, struct node *n, const char *name,
+			 struct bytes value, int flags)
+{
+	(void)n, (void)value, (void)flags;
+	if (strcmp(name, "user.airlox.stop") != 0)
+		return EOPNOTSUPP;
+	m->stopping = true;	/* no new opens: what is left can drain */
+	return 0;
+}
+
+static int root_create(struct mount *m, struct node *dir, const char *name,
+		       mode_t mode, int flags, struct node **out)
+{
+	(void)m, (void)dir, (void)mode, (void)flags, (void)out;
+	return is_elsewhere(name) ? ENOENT : EPERM;
+}
+
+static const struct node_ops root_ops = {
+	.create = root_create, .getxattr = root_getxattr, .setxattr = root_setxattr,
+	.timeout_s = 86400,
 };
 
 static void *data_of(struct mount *m, const struct row *r)

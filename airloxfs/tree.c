@@ -120,7 +120,7 @@ struct tree *tree_new(void)
 	prim_random(&high, sizeof high);
 	t->base = (uint64_t)(high | 0x10000000u) << 32;
 	t->next = 2;
-	t->root = node_new(t, "", S_IFDIR | 0755, NULL, NULL);
+	t->root = node_new(t, "", S_IFDIR | 0700, NULL, NULL);
 	if (!t->root) {
 		free(t->inos);
 		free(t);

@@ -151,19 +151,34 @@ static int run_umount(const char *path, const char *flags)
 	return status == 0 ? 0 : -1;
 }
 
-int where_clear(const char *path, struct err *e)
+/* 1: no longer dead. */
+static int wait_alive(const char *path, int tries, struct err *e)
 {
 	enum where_kind kind = WHERE_DEAD;
-	if (run_umount(path, "-u") < 0)
-		run_umount(path, "-uz");
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < tries; i++) {
 		struct timespec t = { .tv_nsec = 20000000 };
 		if (where_look(path, &kind, e) < 0)
 			return -1;
 		if (kind != WHERE_DEAD)
-			return 0;
+			return 1;
 		nanosleep(&t, NULL);
 	}
+	return 0;
+}
+
+/* The fusermount3 that auto_unmount left beside the dead daemon is about to
+ * take the mount away; if we were faster, it would take away our new one.  So
+ * it gets its time first. */
+int where_clear(const char *path, struct err *e)
+{
+	int rc = wait_alive(path, 50, e);
+	if (rc == 0) {
+		if (run_umount(path, "-u") < 0)
+			run_umount(path, "-uz");
+		rc = wait_alive(path, 50, e);
+	}
+	if (rc)
+		return rc < 0 ? -1 : 0;
 	return err_set(e, ERR_MOUNTPOINT, "%s is a dead mount that cannot be "
 		       "taken away: fusermount3 -uz %s", path, path);
 }

@@ -25,7 +25,7 @@ take_down() {
 	local status=$?
 	trap - EXIT
 	for peer in alice bob; do
-		! grep -q " $work/$peer fuse" /proc/self/mountinfo ||
+		! grep -q " $work/$peer fuse" /proc/self/mounts ||
 			timeout 30 "$airloxfs" umount "$work/$peer" >/dev/null 2>&1 ||
 			fusermount3 -uz "$work/$peer" || true
 	done
@@ -34,7 +34,7 @@ take_down() {
 		wait "$pid" 2>/dev/null || true
 	done
 	# Never through a mount that did not go.
-	grep -q " $work/" /proc/self/mountinfo || rm -rf "$work"
+	grep -q " $work/" /proc/self/mounts || rm -rf "$work"
 	exit "$status"
 }
 trap take_down EXIT

@@ -278,7 +278,8 @@ def tool_errno(code):
     try:
         exec(code, {"os": os})
     except OSError as e:
-        print(errno.errorcode.get(e.errno, e.errno))
+        name = errno.errorcode.get(e.errno, str(e.errno))
+        print("EOPNOTSUPP" if name == "ENOTSUP" else name)
     else:
         print("OK")
 

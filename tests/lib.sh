@@ -16,6 +16,7 @@ AIRLOXFS=$BUILD/airloxfs
 AIRLOX_RELAY_BIN=$BUILD/airlox-relay
 SHIM=$TOP/tests/hostile/shim.py
 MOUNTS=()
+DISKS=()
 DAEMONS=()
 RELAY_PID=
 SHIM_PID=
@@ -74,7 +75,12 @@ assert_cmp() { cmp "$1" "$2" || fail "differ: $1 $2"; }
 assert_status() {
 	local want=$1 got=0
 	shift
-	timeout $((60 * SLOW)) "$@" >"$T/said" 2>&1 </dev/null || got=$?
+	if [ "$1" = as ]; then
+		set -- as "$2" timeout $((60 * SLOW)) "${@:3}"
+	else
+		set -- timeout $((60 * SLOW)) "$@"
+	fi
+	"$@" >"$T/said" 2>&1 </dev/null || got=$?
 	[ "$got" = "$want" ] ||
 		fail "exit $got, not $want: $* ($(cat "$T/said"))"
 }
@@ -190,7 +196,12 @@ mount_try() {
 daemon_pid() { python3 "$TOP/tests/lib.py" daemon "$1"; }
 # A zombie has ended: it waits for tests/run, which adopts orphans.
 is_running() { grep -qs '^State:[[:space:]]*[RSDTtIP]' "/proc/$1/status"; }
-is_mounted() { grep -q " $1 fuse" /proc/self/mountinfo; }
+# tmpfs_at DIR SIZE: a small disk; gives 1 where that is not allowed.
+tmpfs_at() {
+	mount -t tmpfs -o "size=$2" tmpfs "$1" 2>/dev/null || return 1
+	DISKS+=("$1")
+}
+is_mounted() { grep -q " $1 fuse" /proc/self/mounts; }
 
 forget_mount() {
 	local kept=() dir
@@ -268,6 +279,9 @@ clean_up() {
 	for pid in $SHIM_PID $RELAY_PID ${DAEMONS[@]+"${DAEMONS[@]}"}; do
 		kill -TERM "$pid" 2>/dev/null
 		wait "$pid" 2>/dev/null
+	done
+	for dir in ${DISKS[@]+"${DISKS[@]}"}; do
+		umount "$dir" || umount -l "$dir"
 	done
 	exit "$status"
 }

@@ -22,18 +22,20 @@ printf '%s' 'x' >'with space (1).dat'
 printf '%s' 'y' >'ünï—code.dat'
 cp table.csv UPPER.CSV
 
+with_id() { # DIR ID: the entry
+	local e
+	for e in "$1"/in/*; do
+		[ "$(xattr "$e" id)" != "$2" ] || echo "$e"
+	done
+}
 for f in table.csv data.json blob big.bin two.bytes 'with space (1).dat' \
 	'ünï—code.dat' UPPER.CSV; do
 	cp "$f" "$T/a/out/" || fail "cp $f"
 	wait_for "[ \"\$(xattr '$T/a/out/$f' state)\" = sent ]" 20 ||
 		fail "$f: $(xattr "$T/a/out/$f" state)"
 	id=$(xattr "$T/a/out/$f" id)
-	entry=
-	assert_wait "grep -qs . '$T/b/in/'*-'${f##*[ —]}'" 20
-	for e in "$T"/b/in/*; do
-		[ "$(xattr "$e" id)" != "$id" ] || entry=$e
-	done
-	[ -n "$entry" ] || fail "$f did not arrive"
+	assert_wait "[ -n \"\$(with_id '$T/b' '$id')\" ]" 20
+	entry=$(with_id "$T/b" "$id")
 	assert_cmp "$f" "$entry"
 	assert_eq "$(xattr "$entry" name)" "$f" 'its exact name'
 	assert_eq "$(xattr "$entry" wrapped)" zip "$f is wrapped"

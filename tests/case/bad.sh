@@ -112,7 +112,9 @@ pass 'names and types'
 
 say 'content'
 printf '\xff\xfe not utf-8' >"$T/bad"
-for name in b.md b.txt; do
+cp "$T/bad" "$A/out/odd.txt" || fail 'a .txt that is no text'
+assert_cmp "$T/bad" "$(arrives "$B" odd.txt)"
+for name in b.md b.py.md; do
 	assert_errno EBADMSG "import shutil; shutil.copyfile('$T/bad',
 		'$A/out/$name')"
 	assert_eq "$(xattr "$A/out/$name" state)" failed "$name: state"
@@ -173,11 +175,11 @@ pass 'garbage in ctl, refs and elsewhere'
 
 say 'all of that sent nothing'
 settle "$A" "$B"
-assert_eq "$(ls "$B/in" | grep -vc '\.txt$')" 1 "in/: $(ls "$B/in")"
+assert_eq "$(ls "$B/in" | grep -vc 'alice\.txt$')" 2 "in/: $(ls "$B/in")"
 pass 'nothing half'
 
 if [ "$(id -u)" = 0 ] && mkdir "$T/small" &&
-	mount -t tmpfs -o size=4m tmpfs "$T/small" 2>/dev/null; then
+	tmpfs_at "$T/small" 4m; then
 	say 'a full spool'
 	session_new
 	mkdir -p "$T/small/s" "$T/c"
@@ -195,16 +197,16 @@ if [ "$(id -u)" = 0 ] && mkdir "$T/small" &&
 	assert_eq "$(count_of "$T/d" nine.bin)" 0 'the item that had no room'
 	umount_at "$T/c"
 	umount_at "$T/d"
-	umount "$T/small"
 	pass 'a full spool'
 
 	say 'a relay whose disk is full'
 	relay_stop
 	mkdir "$T/tiny"
-	mount -t tmpfs -o size=6m tmpfs "$T/tiny" || fail tmpfs
+	tmpfs_at "$T/tiny" 6m || fail tmpfs
 	RELAY_PORT=0
 	mv "$T/relay" "$T/relay.first"
 	ln -s "$T/tiny" "$T/relay"
+	rm -f "$A/out/big.md" "$A/out/zero.zip"
 	umount_at "$A"
 	umount_at "$B"
 	relay_start
@@ -254,6 +256,4 @@ umount_at "$B"
 assert_not test -e "$T/peers/alice/.cache/airlox/$SESSION"
 assert_not test -e "$T/peers/alice/.local/state/airloxfs/$SESSION"
 pass 'a closed session leaves nothing on disk'
-relay_stop
-[ ! -d "$T/tiny" ] || umount "$T/tiny"
 finish

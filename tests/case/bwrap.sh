@@ -11,7 +11,10 @@ session_new
 mount_at alice "$SENDER" "$T/a"
 mount_at bob "$OWNER" "$T/b"
 box() {
-	bwrap --unshare-all --die-with-parent --new-session --ro-bind / / \
+	bwrap --unshare-all --die-with-parent --new-session \
+		--ro-bind /usr /usr --ro-bind /etc /etc \
+		--symlink usr/bin /bin --symlink usr/sbin /sbin \
+		--symlink usr/lib /lib --symlink usr/lib64 /lib64 \
 		--dev /dev --proc /proc --tmpfs /tmp --bind "$T/a" /session \
 		--chdir /session "$@"
 }

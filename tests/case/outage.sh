@@ -105,7 +105,7 @@ timeout 60 "$AIRLOXFS" umount --wait 1 "$A" >"$T/said" 2>&1 || status=$?
 assert_eq "$status" 75 'umount with unsent items'
 assert_match "$(cat "$T/said")" '2 unsent' 'what umount says'
 forget_mount "$A"
-assert_wait "! grep -q ' $A fuse' /proc/self/mountinfo" 5
+assert_wait "! grep -q ' $A fuse' /proc/self/mounts" 5
 mount_at alice "$through" "$A"
 assert_match "$(head -n 1 "$A/status")" '^offline' 'comes up offline'
 assert_eq "$(xattr "$A/out/u1.md" state)" queued 'still queued'

@@ -43,9 +43,9 @@ done
 assert_eq "$(cat "$T/o/invites/sender")" "$SENDER" 'the sender link'
 assert_eq "$(cat "$T/o/invites/observer")" "$OBSERVER" 'the observer link'
 assert_not grep -rqF "$OWNER" "$T/o/invites"
-grep -qs nosuid <<<"$(grep " $T/o " /proc/self/mountinfo)" || fail nosuid
-grep -qs nodev <<<"$(grep " $T/o " /proc/self/mountinfo)" || fail nodev
-grep -qs noexec <<<"$(grep " $T/o " /proc/self/mountinfo)" || fail noexec
+grep -qs nosuid <<<"$(grep " $T/o " /proc/self/mounts)" || fail nosuid
+grep -qs nodev <<<"$(grep " $T/o " /proc/self/mounts)" || fail nodev
+grep -qs noexec <<<"$(grep " $T/o " /proc/self/mounts)" || fail noexec
 pass 'invites, modes'
 
 echo 'hello' >"$T/a/say"

@@ -55,13 +55,15 @@ class Mount(lib.Mount):
         seen = Seen(id=a["id"], seq=int(a["seq"]), author=a["author"],
                     role=a["role"], created_ms=int(a["created"]),
                     refs=re.findall(r"[\w-]+", a["refs"] or ""))
+        # A dash is what parts number, author and name.
+        author = a["author"].replace("-", "_")
         if name.endswith(".txt"):
             seen["text"] = body.decode()
-            want = f"{seen['seq']:06}-{a['author']}.txt"
+            want = f"{seen['seq']:06}-{author}.txt"
         else:
             seen["name"], seen["mime"], seen["body"] = (
                 a["name"], a["mime"], body)
-            want = f"{seen['seq']:06}-{a['author']}-{a['name']}"
+            want = f"{seen['seq']:06}-{author}-{a['name']}"
         lib.same(name, want, "the name in in/")
         lib.same(stat.S_IMODE(st.st_mode), 0o444, f"{name}: mode")
         lib.same(st.st_size, len(body), f"{name}: size")

@@ -183,6 +183,43 @@ int where_clear(const char *path, struct err *e)
 		       "taken away: fusermount3 -uz %s", path, path);
 }
 
+/* fusermount3 -o ...,auto_unmount,... -- PATH */
+static bool is_unmounter(const char *pid, const char *path)
+{
+	char name[300], text[8192];
+	snprintf(name, sizeof name, "/proc/%s/cmdline", pid);
+	cleanup_fd int fd = open(name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	const char *last = "";
+	bool waits = false, is = strstr(text, "fusermount3") != NULL;
+	for (const char *at = text; at < text + n; at += strlen(at) + 1) {
+		waits |= strstr(at, "auto_unmount") != NULL;
+		last = at;
+	}
+	return is && waits && strcmp(last, path) == 0;
+}
+
+void where_settle(const char *path)
+{
+	for (int i = 0; i < 100; i++) {
+		DIR *all = opendir("/proc");
+		bool found = false;
+		struct dirent *de;
+		while (all && !found && (de = readdir(all)))
+			if (de->d_name[0] >= '1' && de->d_name[0] <= '9')
+				found = is_unmounter(de->d_name, path);
+		if (all)
+			closedir(all);
+		if (!found)
+			return;
+		struct timespec t = { .tv_nsec = 20000000 };
+		nanosleep(&t, NULL);
+	}
+}
+
 static bool in_path(const char *name)
 {
 	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin",

@@ -20,6 +20,9 @@ char *where_path(const char *dir, struct err *e);
 int where_look(const char *path, enum where_kind *kind, struct err *e);
 /* Takes a dead mount of ours away, and waits until it is gone. */
 int where_clear(const char *path, struct err *e);
+/* Waits for the fusermount3 that a daemon before us left behind to unmount
+ * after its end: late, it would take our mount away.  Not where one is live. */
+void where_settle(const char *path);
 /* Whether this machine can mount: /dev/fuse, fusermount3.  ERR_NO_FUSE with
  * the remedy. */
 int where_fuse(struct err *e);

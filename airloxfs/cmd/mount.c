@@ -339,8 +339,11 @@ int cmd_mount(struct setting *s, int argc, char **argv)
 	    where_look(g.path, &kind, &e) < 0 ||
 	    (kind == WHERE_DEAD && where_clear(g.path, &e) < 0))
 		rc = tell_fail(&e);
-	else
+	else {
+		if (kind != WHERE_OURS)
+			where_settle(g.path);
 		rc = run_daemon(&g);
+	}
 	invite_free(&g.invite);
 	buf_free(&g.fuse);
 	free(g.path);

@@ -180,7 +180,6 @@ static int join(struct mount *m, struct invite *v,
 		store_discard_empty(m->store);
 		return -1;
 	}
-	m->store->session_key = m->peer->invite.keys.session_key;
 	return store_save_identity(m->store, &m->peer->identity, e);
 }
 

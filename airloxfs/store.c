@@ -61,11 +61,19 @@ struct store *store_open(const char *cache_root, const struct invite *v,
 {
 	*where = NULL;
 	struct store *s = calloc(1, sizeof *s);
-	char *root = s ? store_root(cache_root, e) : NULL;
+	if (!s) {
+		err_set(e, ERR_MEMORY, "out of memory");
+		return NULL;
+	}
+	s->dir = s->drafts = s->lock_fd = -1;
+	s->session_key = prim_secret_alloc(sizeof v->keys.session_key);
+	char *root = s->session_key ? store_root(cache_root, e) : NULL;
+	if (!s->session_key)
+		err_set(e, ERR_MEMORY, "out of memory");
 	if (!root)
 		goto fail;
-	s->dir = s->drafts = s->lock_fd = -1;
-	s->session_key = v->keys.session_key;
+	memcpy(s->session_key, v->keys.session_key,
+	       sizeof v->keys.session_key);
 	strcpy(s->session_id, v->session_id);
 	struct buf b = { 0 };
 	buf_addf(&b, "%s/%s/%s", root, v->session_id, role_word(v->role));
@@ -91,6 +99,7 @@ void store_close(struct store *s)
 		close(s->dir);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
+	prim_secret_free(s->session_key);
 	free(s->path);
 	free(s);
 }

@@ -17,7 +17,8 @@ struct store {
 	char *path;		/* .../<session id>/<role> */
 	int dir, drafts;	/* descriptors */
 	int lock_fd;
-	const uint8_t *session_key;	/* borrowed, of the peer */
+	uint8_t *session_key;	/* own, in locked memory: the invite it came
+				 * from is wiped while the peer opens */
 	char session_id[SESSION_ID + 1];
 };
 

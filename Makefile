@@ -16,7 +16,7 @@ DOCDIR ?= $(PREFIX)/share/doc/airloxfs
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
-UNITDIR ?= $(PREFIX)/lib/systemd/user
+UNITDIR ?= $(PREFIX)/lib/systemd
 
 comma := ,
 # One directory a kind of build: SAN=address,undefined or SAN=thread.
@@ -133,13 +133,17 @@ vectors: $(B)/tests/unit/vectors
 # put FILES,DIR[,MODE]: nothing to do where nothing is.
 put = $(if $(1),install -d $(DESTDIR)$(2) && \
 	install -m $(or $(3),644) $(1) $(DESTDIR)$(2)/,:)
+# put_unit NAME,DIR: a unit that names where the program is.
+put_unit = install -d $(DESTDIR)$(UNITDIR)/$(2) && sed 's|/usr/local/bin|$(BINDIR)|' \
+	systemd/$(1).service >$(DESTDIR)$(UNITDIR)/$(2)/$(1).service && \
+	chmod 644 $(DESTDIR)$(UNITDIR)/$(2)/$(1).service
 man_sections := $(sort $(patsubst .%,%,$(suffix $(wildcard man/*.[1-9]))))
 programs := $(B)/airloxfs $(B)/airlox-relay
 install: all
 	$(Q)$(call put,$(programs),$(BINDIR),755)
 	$(Q)$(foreach s,$(man_sections),$(call put,$(wildcard man/*.$(s)),$(MANDIR)/man$(s)) &&) :
 	$(Q)$(call put,$(wildcard README.md LICENSE NEWS docs/*.md),$(DOCDIR))
-	$(Q)$(call put,$(wildcard systemd/*.service),$(UNITDIR))
+	$(Q)$(call put_unit,airloxfs@,user) && $(call put_unit,airlox-relay,system)
 	$(Q)$(call put,$(wildcard completion/_*),$(ZSHDIR))
 	$(Q)$(call put,$(wildcard completion/*.fish),$(FISHDIR))
 	$(Q)$(foreach f,$(wildcard completion/*.bash),\
@@ -148,7 +152,7 @@ install: all
 uninstall:
 	$(Q)cd $(DESTDIR)/ && rm -f $(patsubst %,.$(BINDIR)/%,$(notdir $(programs))) \
 		$(foreach f,$(wildcard man/*.[1-9]),.$(MANDIR)/man$(patsubst .%,%,$(suffix $(f)))/$(notdir $(f))) \
-		$(patsubst %,.$(UNITDIR)/%,$(notdir $(wildcard systemd/*.service))) \
+		.$(UNITDIR)/user/airloxfs@.service .$(UNITDIR)/system/airlox-relay.service \
 		$(patsubst %,.$(ZSHDIR)/%,$(notdir $(wildcard completion/_*))) \
 		$(patsubst %,.$(FISHDIR)/%,$(notdir $(wildcard completion/*.fish))) \
 		$(patsubst %,.$(BASHDIR)/%,$(basename $(notdir $(wildcard completion/*.bash))))

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+# fish completion for airloxfs(1)
+
+set -l commands create mount umount invites info send items watch revoke \
+    close audit forget prompt
+set -l invited mount invites info send items watch revoke close audit
+
+complete -c airloxfs -f
+complete -c airloxfs -n "not __fish_seen_subcommand_from $commands" -l help -d 'print the usage'
+complete -c airloxfs -n "not __fish_seen_subcommand_from $commands" -l version -d 'print the version'
+complete -c airloxfs -n "__fish_seen_subcommand_from $commands" -l help -d 'print the usage'
+
+complete -c airloxfs -n __fish_use_subcommand -a create -d 'make a session and print its links'
+complete -c airloxfs -n __fish_use_subcommand -a mount -d 'mount a session on a directory'
+complete -c airloxfs -n __fish_use_subcommand -a umount -d 'unmount it, sending what is queued'
+complete -c airloxfs -n __fish_use_subcommand -a invites -d 'print the links again (owner)'
+complete -c airloxfs -n __fish_use_subcommand -a info -d 'settings and participants'
+complete -c airloxfs -n __fish_use_subcommand -a send -d 'send a text, or files'
+complete -c airloxfs -n __fish_use_subcommand -a items -d 'print what was sent so far'
+complete -c airloxfs -n __fish_use_subcommand -a watch -d 'print items as they arrive'
+complete -c airloxfs -n __fish_use_subcommand -a revoke -d 'cut off a role (owner)'
+complete -c airloxfs -n __fish_use_subcommand -a close -d 'end the session for all (owner)'
+complete -c airloxfs -n __fish_use_subcommand -a audit -d "the relay's record (owner, observer)"
+complete -c airloxfs -n __fish_use_subcommand -a forget -d "remove a session's files from this machine"
+complete -c airloxfs -n __fish_use_subcommand -a prompt -d 'a prompt for an agent in a mount'
+
+complete -c airloxfs -n "__fish_seen_subcommand_from $invited" -l invite -x -d 'the invite: a link, @FILE, or -'
+complete -c airloxfs -n "__fish_seen_subcommand_from create $invited" -l as -x -d 'display name'
+complete -c airloxfs -n "__fish_seen_subcommand_from create $invited" -l description -x -d 'what you are or do'
+complete -c airloxfs -n "__fish_seen_subcommand_from create forget $invited" -l cache-dir -xa '(__fish_complete_directories)' -d 'instead of ~/.cache/airlox'
+complete -c airloxfs -n "__fish_seen_subcommand_from create $invited" -l json -d 'print JSON'
+
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l relay -x -d 'the relay'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l execute -d 'let runners run Python in this session'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l ttl -xa '30m 1h 1d 7d 30d never' -d 'how long it lasts'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l types -xa 'text py md zip image' -d 'what may be sent'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l max-item-mb -x -d 'largest item, in MiB'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l runtime -x -d 'of jobs'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l job-timeout -x -d 'longest time a job may take'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l job-memory -x -d 'memory of a job, in MiB'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l network -d 'let jobs reach the network'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l package -x -d 'a package that jobs may use'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l no-out-files -d 'do not return the files that jobs write'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l no-approval -d 'let runners take jobs without approval'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l owner-invite-file -r -F -d "write the owner's link here"
+
+complete -c airloxfs -n '__fish_seen_subcommand_from mount' -s f -d 'stay in the front'
+complete -c airloxfs -n '__fish_seen_subcommand_from mount' -s o -xa 'strict allow_other allow_root ro' -d option
+complete -c airloxfs -n '__fish_seen_subcommand_from mount' -l keep -d 'keep cache and state when the session ends'
+complete -c airloxfs -n '__fish_seen_subcommand_from mount umount prompt' -xa '(__fish_complete_directories)'
+complete -c airloxfs -n '__fish_seen_subcommand_from umount' -l wait -x -d 'how long to wait for what is queued'
+
+complete -c airloxfs -n '__fish_seen_subcommand_from send' -a 'text file'
+complete -c airloxfs -n '__fish_seen_subcommand_from send; and __fish_seen_subcommand_from file' -F
+complete -c airloxfs -n '__fish_seen_subcommand_from items watch' -l save -xa '(__fish_complete_directories)' -d 'save received files here'
+complete -c airloxfs -n '__fish_seen_subcommand_from watch' -l new -d 'only what arrives from now on'
+complete -c airloxfs -n '__fish_seen_subcommand_from watch' -l timeout -x -d 'stop after this long'
+complete -c airloxfs -n '__fish_seen_subcommand_from revoke' -a 'sender observer runner'
+complete -c airloxfs -n '__fish_seen_subcommand_from audit' -l out -r -F -d 'write it to this new file'

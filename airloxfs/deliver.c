@@ -181,6 +181,18 @@ bool deliver_pause(struct deliver *d, int64_t ms)
 	return on;
 }
 
+/* An abort of deliver_free stays one: under the lock either it comes after,
+ * or `ending` is seen. */
+static bool resume(struct deliver *d)
+{
+	pthread_mutex_lock(&d->lock);
+	bool on = !d->ending;
+	if (on)
+		wire_resume(d->wire);
+	pthread_mutex_unlock(&d->lock);
+	return on;
+}
+
 static bool is_over(struct mount *m)
 {
 	mount_lock(m);
@@ -211,9 +223,8 @@ static void *stream_thread(void *arg)
 			break;
 		tries = delivered ? 0 : tries + 1;
 		if (!deliver_pause(d, peer_delay_ms(tries,
-				wire_retry_after_ms(d->wire))))
+				wire_retry_after_ms(d->wire))) || !resume(d))
 			break;
-		wire_resume(d->wire);
 	}
 	return NULL;
 }

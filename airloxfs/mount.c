@@ -212,13 +212,15 @@ static void on_ready(struct mount *m)
 {
 	struct err e;
 	notify_begin(m->notify);
-	bool ok = outbox_start(m->outbox, &e) == 0;
+	enum role role = m->peer->invite.role;
+	bool ok = true;
+	/* in this order: each looks at those that were started before it */
+	if (!m->closed && (role == ROLE_OWNER || role == ROLE_OBSERVER))
+		ok = (m->audit = audit_new(m, &e)) != NULL;
 	if (ok && !m->closed)
 		ok = deliver_new(m, m->peer->seq, &e) != NULL;
-	enum role role = m->peer->invite.role;
-	if (ok && !m->closed &&
-	    (role == ROLE_OWNER || role == ROLE_OBSERVER))
-		ok = (m->audit = audit_new(m, &e)) != NULL;
+	if (ok)
+		ok = outbox_start(m->outbox, &e) == 0;
 	if (!ok)
 		mount_failed(m, &e);
 	mount_log(m, "mounted %s as %s", m->peer->manifest.session_id,
@@ -275,11 +277,23 @@ size_t mount_close(struct mount *m, struct buf *text)
 {
 	if (!m)
 		return 0;
+	if (!m->stopping && m->fs)	/* fusermount3 -u, without a word */
+		outbox_drain(m, OUTBOX_WAIT_MS);
 	m->stopping = true;
 	if (m->events)
 		line_end(m, m->events);
+	/* Whoever is still in a request gets its end now, however long the
+	 * other threads take.  The helper may wait for an answer that nobody
+	 * will give any more: closing /dev/fuse ends its request, then it can
+	 * be ended; what is mounted there later is none of its business. */
+	outbox_stop(m->outbox);
+	fs_unmount(m->fs);
+	if (m->notify)
+		notify_stop(m->notify);
 	deliver_free(m->deliver);
+	m->deliver = NULL;
 	audit_free(m->audit);
+	m->audit = NULL;
 	size_t unsent = mount_unsent(m, text);
 	if (unsent)
 		mount_log(m, "%zu unsent, they go at the next mount", unsent);
@@ -287,9 +301,6 @@ size_t mount_close(struct mount *m, struct buf *text)
 		out_free(m);
 	outbox_free(m->outbox);
 	m->outbox = NULL;
-	/* The helper may wait for an answer that nobody will give any more:
-	 * closing /dev/fuse ends its request, then it can be ended. */
-	fs_unmount(m->fs);
 	notify_free(m->notify);
 	m->notify = NULL;
 	fs_free(m->fs);

@@ -226,20 +226,28 @@ void notify_poll(struct notify *n, struct fuse_pollhandle *ph)
 	add_job(n, j);
 }
 
-void notify_free(struct notify *n)
+void notify_stop(struct notify *n)
 {
-	if (!n)
-		return;
 	pthread_mutex_lock(&n->lock);
+	bool ended = n->ending;
 	n->ending = true;
 	pthread_cond_signal(&n->more);
 	pthread_mutex_unlock(&n->lock);
+	if (ended)
+		return;
 	/* A request of the helper may be waiting in the mount: end it, so
 	 * that the thread does not wait for its answer. */
 	pid_t pid = n->helper;
 	if (pid > 0)
 		kill(pid, SIGKILL);
 	pthread_join(n->thread, NULL);
+}
+
+void notify_free(struct notify *n)
+{
+	if (!n)
+		return;
+	notify_stop(n);
 	for (struct job *j = n->first, *next; j; j = next) {
 		next = j->next;
 		if (j->op == NOTIFY_POLL)

@@ -35,7 +35,8 @@ void notify_begin(struct notify *n);	/* INIT was answered */
 void notify_post(struct notify *n, enum notify_op op, const char *path);
 void notify_poll(struct notify *n, struct fuse_pollhandle *ph);	/* taken */
 bool notify_is_helper(const struct notify *n, pid_t tid);
-/* Ends thread and helper; what is queued is dropped. */
+/* Ends thread and helper; what is queued then or later is dropped. */
+void notify_stop(struct notify *n);
 void notify_free(struct notify *n);
 
 #define HELPER_ARG "--helper"

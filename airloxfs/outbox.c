@@ -283,7 +283,8 @@ size_t outbox_drain(struct mount *m, int64_t wait_ms)
 		mount_lock(m);
 		bool can = m->online && !m->closed;
 		mount_unlock(m);
-		if (!left || !can || clock_mono_ms() >= until)
+		if (!left || !can || !o->has_timer ||
+		    clock_mono_ms() >= until)
 			return left;
 		struct timespec t = { .tv_nsec = 20000000 };
 		nanosleep(&t, NULL);
@@ -324,7 +325,7 @@ int outbox_start(struct outbox *o, struct err *e)
 	return 0;
 }
 
-void outbox_free(struct outbox *o)
+void outbox_stop(struct outbox *o)
 {
 	if (!o)
 		return;
@@ -342,6 +343,15 @@ void outbox_free(struct outbox *o)
 		pthread_join(o->poster[i], NULL);
 	if (o->has_timer)
 		pthread_join(o->timer, NULL);
+	o->posters = 0;
+	o->has_timer = false;
+}
+
+void outbox_free(struct outbox *o)
+{
+	if (!o)
+		return;
+	outbox_stop(o);
 	while (o->first) {
 		struct post *p = o->first;
 		outbox_remove(o, p);

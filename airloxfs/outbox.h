@@ -27,7 +27,10 @@ struct outbox_counts {
 /* Loads what an earlier mount left. */
 struct outbox *outbox_new(struct mount *m, struct err *e);
 int outbox_start(struct outbox *o, struct err *e);
-void outbox_free(struct outbox *o);	/* ends the posters first */
+/* Answers all who wait and ends the posters, which use the deliver room: it
+ * stays usable for that one, which ends after it. */
+void outbox_stop(struct outbox *o);
+void outbox_free(struct outbox *o);
 
 /* Commits a file of out/ under `name`, or a text.  The answer goes to req:
  * 0, or the errno of airloxfs(4).  The file is held until it is done. */

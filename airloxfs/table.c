@@ -119,8 +119,9 @@ static void *data_of(struct mount *m, const struct row *r)
 
 static int add_invites(struct mount *m, struct node *dir)
 {
+	bool jobs = m->peer->manifest.mode == MODE_EXECUTE;
 	return text_made(m, dir, "sender", 0400, text_invite) &&
-	       text_made(m, dir, "runner", 0400, text_invite) &&
+	       (!jobs || text_made(m, dir, "runner", 0400, text_invite)) &&
 	       text_made(m, dir, "observer", 0400, text_invite) ? 0 : -1;
 }
 

@@ -27,6 +27,7 @@
 #define FUSE_OPTIONS "fsname=airloxfs,subtype=airloxfs,nosuid,nodev,noexec," \
 	"default_permissions,auto_unmount"
 #define CONNECT_MS 5000
+#define LOCK_TRIES 150		/* of 100 ms */
 
 struct mounting {
 	struct common common;
@@ -39,6 +40,8 @@ struct mounting {
 	char *path;
 	int report;		/* to the parent, -1 with -f */
 	struct mount *m;
+	pthread_t signals;
+	bool has_signals;
 };
 
 /* What the child tells the parent; exit 0: mounted. */
@@ -158,10 +161,15 @@ static void tell_systemd(const char *text)
 	close(fd);
 }
 
+static void *signal_thread(void *arg);
+
+/* Signals are blocked and wait until there is something that can be stopped. */
 static void on_ready(void *arg)
 {
 	struct mounting *g = arg;
 	char text[360] = "";
+	g->has_signals = pthread_create(&g->signals, NULL, signal_thread,
+					g) == 0;
 	if (g->m->closed)
 		snprintf(text, sizeof text, "mounted for reading: %s",
 			 g->m->closed_why);
@@ -174,7 +182,8 @@ static void on_ready(void *arg)
 	tell_systemd("READY=1");
 }
 
-/* SIGTERM with a value (sigqueue) is umount's: how long to drain. */
+/* SIGTERM with a value (sigqueue) is umount's: how long to drain.  Cancelled
+ * once the loop has ended; but not with a lock held. */
 static void *signal_thread(void *arg)
 {
 	struct mounting *g = arg;
@@ -188,11 +197,18 @@ static void *signal_thread(void *arg)
 	do
 		sig = sigwaitinfo(&set, &info);
 	while (sig < 0 && errno == EINTR);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	int64_t wait_ms = OUTBOX_WAIT_MS;
 	if (info.si_code == SI_QUEUE)
 		wait_ms = (int64_t)info.si_value.sival_int * 1000;
 	tell_systemd("STOPPING=1");
 	mount_stop(g->m, wait_ms);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	for (;;) {		/* a wake-up just before a wait is lost */
+		const struct timespec t = { .tv_nsec = 100000000 };
+		nanosleep(&t, NULL);
+		fs_stop(g->m->fs);
+	}
 	return NULL;
 }
 
@@ -250,30 +266,48 @@ static int end(struct mounting *g, int code)
 	return code ? code : unsent ? err_exit(ERR_UNSENT) : 0;
 }
 
+/* One that was unmounted and still sends holds the session for a while. */
+static struct mount *open_mount(struct mounting *g,
+				const struct peer_options *po, char **where,
+				struct err *e)
+{
+	enum where_kind kind;
+	for (int i = 0;; i++) {
+		g->m = mount_open(&g->invite, po, &g->opt, g->path, where, e);
+		if (g->m || e->code != ERR_LOCKED || i >= LOCK_TRIES ||
+		    !*where || (where_look(*where, &kind, NULL) == 0 &&
+				kind == WHERE_OURS))
+			return g->m;
+		free(*where);
+		*where = NULL;
+		const struct timespec t = { .tv_nsec = 100000000 };
+		nanosleep(&t, NULL);
+	}
+}
+
 static int serve(struct mounting *g)
 {
 	struct err e = { 0 };
 	struct peer_options po;
 	char *where = NULL;
-	pthread_t signals;
 	settle_process();
 	block_signals();
 	cmd_options(&po, &g->common);
 	po.connect_ms = CONNECT_MS;
-	g->m = mount_open(&g->invite, &po, &g->opt, g->path, &where, &e);
-	if (!g->m && e.code == ERR_LOCKED)
+	if (!open_mount(g, &po, &where, &e) && e.code == ERR_LOCKED)
 		return already(g, where, &e);
 	free(where);
 	if (!g->m) {
 		report(g, err_exit(e.code), e.why);
 		return err_exit(e.code);
 	}
-	pthread_create(&signals, NULL, signal_thread, g);
 	int rc = mount_serve(g->m, on_ready, g, &e);
 	if (rc < 0)
 		report(g, err_exit(e.code), e.why);
-	pthread_cancel(signals);
-	pthread_join(signals, NULL);
+	if (g->has_signals) {
+		pthread_cancel(g->signals);
+		pthread_join(g->signals, NULL);
+	}
 	return end(g, rc < 0 ? err_exit(e.code) : 0);
 }
 

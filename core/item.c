@@ -117,12 +117,12 @@ static void take_subkind(struct item_header *h, struct json_reader *r)
 }
 
 static int take_header(struct item_header *h, const struct json *v,
-		       struct err *e)
+		       const uint8_t *known_author, struct err *e)
 {
 	struct json_reader r;
 
 	json_open(&r, v, "item header");
-	key_take(&r, "author", h->author);
+	key_take_known(&r, "author", h->author, known_author);
 	h->created_at_ms = json_take_int(&r, "created_at_ms", 0, JSON_INT_MAX);
 	take_id(&r, "id", h->id);
 	take_kind(h, &r);
@@ -148,7 +148,7 @@ int item_parse_header(struct item_header *h, struct bytes in, struct err *e)
 	struct json *doc = json_parse(in, e);
 	if (!doc)
 		return err_prefix(e, "item header");
-	int r = take_header(h, doc, e);
+	int r = take_header(h, doc, NULL, e);
 	json_free(doc);
 	return r;
 }
@@ -162,7 +162,7 @@ void item_free_header(struct item_header *h)
 }
 
 static int read_envelope(struct envelope *v, const struct json *doc,
-			 struct err *e)
+			 const uint8_t *known_author, struct err *e)
 {
 	struct json_reader r;
 
@@ -172,16 +172,22 @@ static int read_envelope(struct envelope *v, const struct json *doc,
 	if (json_close(&r, e) < 0)
 		return -1;
 	v->raw_header = header->raw;
-	return take_header(&v->header, header, e);
+	return take_header(&v->header, header, known_author, e);
 }
 
 int envelope_parse(struct envelope *v, struct bytes in, struct err *e)
+{
+	return envelope_parse_from(v, in, NULL, e);
+}
+
+int envelope_parse_from(struct envelope *v, struct bytes in,
+			const struct cert *expected, struct err *e)
 {
 	*v = (struct envelope){ 0 };
 	struct json *doc = json_parse(in, e);
 	if (!doc)
 		return err_prefix(e, "envelope");
-	int r = read_envelope(v, doc, e);
+	int r = read_envelope(v, doc, expected ? expected->pub : NULL, e);
 	json_free(doc);
 	if (r < 0)
 		envelope_free(v);

@@ -46,6 +46,9 @@ void item_new_id(char out[ITEM_ID + 1]);	/* random */
 /* Form only: canonical, right shape.  The envelope borrows raw_header from
  * `in`. */
 int envelope_parse(struct envelope *v, struct bytes in, struct err *e);
+/* The same, a little cheaper where the author is the one expected. */
+int envelope_parse_from(struct envelope *v, struct bytes in,
+			const struct cert *expected, struct err *e);
 /* The signature, over raw_header || SHA-256(blob). */
 int envelope_verify(const struct envelope *v,
 		    const uint8_t blob_sha256[HASH_SIZE], struct err *e);

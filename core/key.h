@@ -25,6 +25,10 @@ int key_verify(const uint8_t sig[PRIM_SIG], const uint8_t pub[PRIM_PUB],
 /* A public key in a closed structure: base64url of a point. */
 struct json_reader;
 void key_take(struct json_reader *r, const char *name, uint8_t pub[PRIM_PUB]);
+/* The same, spared the arithmetic where it equals a key that was checked
+ * already (NULL: none). */
+void key_take_known(struct json_reader *r, const char *name,
+		    uint8_t pub[PRIM_PUB], const uint8_t *known);
 
 #define KEY_FINGERPRINT 17	/* 16 hex digits and a NUL */
 void key_fingerprint(char out[KEY_FINGERPRINT], const uint8_t pub[PRIM_PUB]);

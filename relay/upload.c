@@ -133,7 +133,7 @@ static void judge(struct conn *c, struct upload *u, uint64_t rest)
 	struct bytes env = { u->head.data + 4, u->head.len - 4 };
 	const char *error, *message;
 	struct err e;
-	if (envelope_parse(&u->env, env, &e) < 0) {
+	if (envelope_parse_from(&u->env, env, &r->by->cert, &e) < 0) {
 		reply_err(c, &e);
 		return;
 	}

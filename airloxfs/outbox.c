@@ -231,7 +231,7 @@ void outbox_withdraw(struct mount *m, struct outgoing *f)
 	struct outbox *o = m->outbox;
 	pthread_mutex_lock(&o->lock);
 	for (struct post *p = o->first; p; p = p->next)
-		if (p->file == f && (p->state == POST_NEW || !p->tries))
+		if (p->file == f && (p->state == POST_NEW || !p->left))
 			p->withdrawn = true;
 	pthread_cond_broadcast(&o->work);
 	pthread_mutex_unlock(&o->lock);

@@ -34,6 +34,7 @@ struct post {
 	uint64_t at;		/* its journal record; 0: none yet */
 
 	unsigned tries;
+	bool left;		/* may be at the relay: cannot be withdrawn */
 	int64_t retry_at_ms;	/* monotonic */
 	bool backlog;		/* was put back: drains in order */
 	bool withdrawn;		/* its poster must forget it */

@@ -243,7 +243,7 @@ static void seal_one(struct outbox *o, struct post *p)
 /* --- posting --- */
 
 static void put_back(struct outbox *o, struct post *p, const struct err *e,
-		     int64_t retry_after_ms)
+		     const struct wire *w)
 {
 	mount_heard(o->m, e);
 	bool online = is_online(o->m);
@@ -254,7 +254,8 @@ static void put_back(struct outbox *o, struct post *p, const struct err *e,
 	pthread_mutex_lock(&o->lock);
 	p->state = POST_SEALED;
 	p->retry_at_ms = clock_mono_ms() +
-		peer_delay_ms(p->tries++, retry_after_ms);
+		peer_delay_ms(p->tries++, wire_retry_after_ms(w));
+	p->left |= wire_left(w);
 	o->draining_backlog = true;
 	if (!online)
 		p->deadline_ms = 1;	/* known offline now */
@@ -292,7 +293,7 @@ static void post_one(struct outbox *o, struct post *p, struct wire *w)
 		mount_online(o->m);
 		succeed(o, p, seq);
 	} else if (o->ending || peer_may_retry(&e)) {
-		put_back(o, p, &e, wire_retry_after_ms(w));
+		put_back(o, p, &e, w);
 	} else {
 		if (ends_session(&e))
 			mount_heard(o->m, &e);

@@ -58,7 +58,7 @@ E
 shown() { count_of "$B" "$1-$2.md"; }
 logged() { # LIE: the log has grown by something that is not an arrival
 	assert_wait "tail -n +$((lines + 1)) '$B/log' |
-		grep -qiE 'refus|reject|forg|gap|missing|skip|duplicate|again|twice|repeat|back|jump|far|invalid|signature|decrypt|mismatch|does not|differ|hash'" 15
+		grep -qiE 'refus|reject|forg|gap|missing|skip|duplicate|again|twice|repeat|back|jump|far|invalid|signature|decrypt|mismatch|does not|differ|hash|left out'" 15
 }
 truth_again() {
 	echo none >"$T/lie"

@@ -98,7 +98,7 @@ enum news_kind {
 	NEWS_REVOKED,	/* role; us: state is PEER_CLOSED */
 	NEWS_JOB,	/* id, word (state), has_pub, pub (runner), reason */
 	NEWS_CLOSED,	/* reason */
-	NEWS_BEHIND	/* the relay's seq jumped; event ignored: why */
+	NEWS_BEHIND	/* the relay's seq jumped or went back; ignored: why */
 };
 
 struct news {

@@ -244,8 +244,13 @@ static bool in_order(struct peer *p, const struct event *ev, struct news *n)
 {
 	int64_t seq = (int64_t)ev->seq;
 	int64_t last = p->seq < 0 ? 0 : p->seq;
-	if (seq <= p->seq)
+	if (seq <= p->seq) {
+		n->kind = NEWS_BEHIND;
+		err_set(&n->why, ERR_PROTO, "the relay's event numbers go "
+			"back from %lld to %lld; ignored", (long long)p->seq,
+			(long long)seq);
 		return false;
+	}
 	if (seq > last + SEQ_JUMP_MAX) {
 		n->kind = NEWS_BEHIND;
 		err_set(&n->why, ERR_PROTO, "the relay's event numbers jump "

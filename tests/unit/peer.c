@@ -331,8 +331,8 @@ static void order(struct world *w)
 	ok(n.kind == NEWS_NOTHING && n.gap == 3 && p->seq == 3,
 	   "an unknown kind counts, and a gap is seen");
 	n = tell(p, 3, "closed", "reason", bytes_str("no"));
-	ok(n.kind == NEWS_NOTHING && p->state == PEER_ONLINE,
-	   "an old number does nothing");
+	ok(n.kind == NEWS_BEHIND && p->state == PEER_ONLINE && p->seq == 3,
+	   "an old number does nothing: %s", n.why.why);
 	n = tell(p, 4, "evicted", "item", bytes_str("not an id"));
 	is_int(n.kind, NEWS_NOTHING, "a name that is no id");
 	n = tell(p, 5, "want", "item", bytes_str("AAAAAAAAAAAAAAAAAAAAAA"));

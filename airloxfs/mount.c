@@ -256,10 +256,15 @@ size_t mount_unsent(struct mount *m, struct buf *out)
 	if (!m->out || !m->outbox)
 		return 0;
 	size_t n = outbox_counts(m->outbox).queued + out_unsent(m, &names);
-	if (n && out)
+	const char *list = buf_cstr(&names);
+	if (n && out && m->closed)
+		buf_addf(out, "%zu unsent, and the session is over%s%s; mount "
+			 "it again to copy from out/, or: airloxfs forget %s",
+			 n, names.len ? ": " : "", names.len ? list : "",
+			 m->peer->manifest.session_id);
+	else if (n && out)
 		buf_addf(out, "%zu unsent, they go at the next mount%s%s", n,
-			 names.len ? "; drafts: " : "",
-			 names.len ? buf_cstr(&names) : "");
+			 names.len ? "; drafts: " : "", names.len ? list : "");
 	return n;
 }
 
@@ -296,7 +301,7 @@ size_t mount_close(struct mount *m, struct buf *text)
 	m->audit = NULL;
 	size_t unsent = mount_unsent(m, text);
 	if (unsent)
-		mount_log(m, "%zu unsent, they go at the next mount", unsent);
+		mount_log(m, "%zu unsent", unsent);
 	if (m->out)
 		out_free(m);
 	outbox_free(m->outbox);

@@ -165,11 +165,14 @@ struct unsent {
 	struct buf *names;
 };
 
+/* Once the session is over what failed is unsent too: its close may have
+ * said that it would go. */
 static void count_unsent(struct mount *m, struct outgoing *f, void *arg)
 {
 	struct unsent *u = arg;
 	pthread_mutex_lock(&f->lock);
-	bool is = f->dirty && vault_size(f->vault);
+	bool is = vault_size(f->vault) &&
+		(f->dirty || (m->closed && f->state == OUT_FAILED));
 	pthread_mutex_unlock(&f->lock);
 	if (!is)
 		return;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <time.h>
@@ -59,17 +60,24 @@ static int stop_daemon(const char *path, struct err *e)
 		       "work: look at %s/status", pid, path);
 }
 
+static int not_ours(const char *path, struct err *e)
+{
+	return err_set(e, ERR_MOUNTPOINT, "%s is not mounted by airloxfs",
+		       path);
+}
+
 static int unmount(const char *path, int64_t wait_ms, struct err *e)
 {
 	enum where_kind kind;
 	char unsent[8192];
+	struct stat st;
+	/* what makes it no place for a mount is no reason to name here */
 	if (where_look(path, &kind, e) < 0)
-		return -1;
+		return stat(path, &st) < 0 ? -1 : not_ours(path, e);
 	if (kind == WHERE_DEAD)
 		return where_clear(path, e);
 	if (kind != WHERE_OURS)
-		return err_set(e, ERR_MOUNTPOINT, "%s is not mounted by "
-			       "airloxfs", path);
+		return not_ours(path, e);
 	drain(path, wait_ms);
 	bool left = read_attr(path, "user.airlox.unsent", unsent,
 			      sizeof unsent);
@@ -106,6 +114,6 @@ int cmd_umount(struct setting *s, int argc, char **argv)
 		return tell_fail(&e);
 	}
 	cleanup_free char *path = where_path(a.v[0], &e);
-	int rc = path ? unmount(path, ms, &e) : -1;
+	int rc = path ? unmount(path, ms, &e) : not_ours(a.v[0], &e);
 	return rc < 0 ? tell_fail(&e) : rc;
 }

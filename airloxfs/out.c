@@ -124,13 +124,14 @@ int out_put_header(struct mount *m, struct outgoing *f, struct err *e)
 	return 0;
 }
 
-void out_set_state(struct mount *m, struct outgoing *f, enum out_state s,
-		   const char *id, uint64_t seq, const struct err *why)
+void out_set_state(struct mount *m, struct outgoing *f, uint64_t gen,
+		   enum out_state s, const char *id, uint64_t seq,
+		   const struct err *why)
 {
 	struct err e;
 	pthread_mutex_lock(&f->lock);
-	/* Written anew meanwhile: the record shows the newest, a draft. */
-	if (!f->dirty || s == OUT_FAILED) {
+	/* Written anew meanwhile: the record shows the newest. */
+	if (!f->dirty && gen == f->gen) {
 		f->state = s;
 		f->seq = seq;
 		snprintf(f->id, sizeof f->id, "%s", id ? id : "");
@@ -147,10 +148,13 @@ void out_set_state(struct mount *m, struct outgoing *f, enum out_state s,
 
 /* --- open, read, write --- */
 
-static void begin_draft(struct outgoing *f)
+static void begin_draft(struct mount *m, struct outgoing *f)
 {
 	if (f->dirty)
 		return;
+	mount_lock(m);
+	f->is_record = false;
+	mount_unlock(m);
 	f->dirty = true;
 	f->gen++;
 	f->state = OUT_STAGED;
@@ -177,7 +181,7 @@ static int cut_to(struct mount *m, struct outgoing *f, uint64_t size)
 		mount_failed(m, &e);
 		return err_errno(&e);
 	}
-	begin_draft(f);
+	begin_draft(m, f);
 	if (size == 0) {	/* what follows is a complete rewrite */
 		f->poisoned = false;
 		f->write_errno = 0;
@@ -258,7 +262,7 @@ static int draft_write(struct mount *m, struct handle *h, pid_t tid,
 		return ESHUTDOWN;
 	pthread_mutex_lock(&f->lock);
 	bool first = !f->dirty;
-	begin_draft(f);
+	begin_draft(m, f);
 	commit_wrote(f, tid);
 	if (check_size(m, h->node, off + n, &e) < 0 ||
 	    vault_write(f->vault, off, p, n, &e) < 0)

@@ -57,9 +57,11 @@ const char *out_state_word(enum out_state s);
 /* --- for the outbox; each takes f->lock --- */
 void out_hold(struct mount *m, struct outgoing *f);
 void out_drop(struct mount *m, struct outgoing *f);
-/* State as the item goes its way; why is NULL unless it failed. */
-void out_set_state(struct mount *m, struct outgoing *f, enum out_state s,
-		   const char *id, uint64_t seq, const struct err *why);
+/* State as the item of generation `gen` goes its way, for as long as the file
+ * was not written anew; why is NULL unless it failed. */
+void out_set_state(struct mount *m, struct outgoing *f, uint64_t gen,
+		   enum out_state s, const char *id, uint64_t seq,
+		   const struct err *why);
 
 /* --- with f->lock --- */
 /* Writes name, state and attributes to the draft's header. */

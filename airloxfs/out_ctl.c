@@ -187,8 +187,9 @@ static void mark_sent(struct mount *m, struct node *dir)
 			struct outgoing *f = n->data;
 			pthread_mutex_lock(&f->lock);
 			f->dirty = false;
+			uint64_t gen = f->gen;
 			pthread_mutex_unlock(&f->lock);
-			out_set_state(m, f, OUT_SENT, NULL, 0, NULL);
+			out_set_state(m, f, gen, OUT_SENT, NULL, 0, NULL);
 		}
 		mount_lock(m);
 		n->opens--;

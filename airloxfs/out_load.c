@@ -42,6 +42,7 @@ static void apply_outcome(struct mount *m, struct outgoing *f)
 	if (!o.known || f->gen > o.gen)
 		return;
 	f->dirty = false;
+	f->gen = o.gen;
 	f->state = !o.done ? OUT_QUEUED : o.sent ? OUT_SENT : OUT_FAILED;
 	f->seq = o.seq;
 	memcpy(f->id, o.id, sizeof f->id);

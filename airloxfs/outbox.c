@@ -12,6 +12,7 @@
 #include "core/host/file.h"
 
 #define TIMER_MS 200		/* how late a "queued" may be said */
+#define WITHDRAW_WAIT_S 1
 
 /* --- answers; with o->lock --- */
 
@@ -46,8 +47,9 @@ static void add(struct outbox *o, struct post *p)
 	*o->last = p;
 	o->last = &p->next;
 	o->counts.queued++;
+	o->fresh++;
 	/* a poster more where all are at work */
-	if (!o->idle && o->posters < POSTERS &&
+	if (o->fresh > o->idle && o->posters < POSTERS &&
 	    pthread_create(&o->poster[o->posters], NULL, poster_thread,
 			   o) == 0)
 		o->posters++;
@@ -154,7 +156,15 @@ int outbox_commit_wait(struct mount *m, struct outgoing *f, const char *name,
 static bool is_late(const struct post *p, int64_t now)
 {
 	return (p->req || (p->waits && !p->answered)) && p->deadline_ms &&
-	       now >= p->deadline_ms;
+	       now >= p->deadline_ms && !p->withdrawn;
+}
+
+/* With the lock. */
+static void withdraw(struct post *p)
+{
+	p->withdrawn = true;
+	if (p->wire)
+		wire_abort(p->wire);
 }
 
 static bool any_late(const struct outbox *o, int64_t now)
@@ -166,7 +176,8 @@ static bool any_late(const struct outbox *o, int64_t now)
 }
 
 /* With the lock, which is let go while the disk is waited for: answers those
- * whose time of network is up. */
+ * whose time of network is up.  Strict ones get their errno by their poster,
+ * once it is durable that they are not sent. */
 static void answer_late(struct outbox *o, int64_t now)
 {
 	bool strict = o->m->opt.strict;
@@ -180,8 +191,9 @@ static void answer_late(struct outbox *o, int64_t now)
 		if (!is_late(p, now))
 			continue;
 		if (strict || !kept)
-			p->withdrawn = true;
-		outbox_answer(p, strict ? ETIMEDOUT : kept ? 0 : EIO);
+			withdraw(p);
+		if (!strict || !kept)
+			outbox_answer(p, kept ? 0 : EIO);
 	}
 	pthread_cond_broadcast(&o->change);
 	pthread_cond_broadcast(&o->work);
@@ -193,13 +205,15 @@ static void *timer_thread(void *arg)
 	pthread_mutex_lock(&o->lock);
 	while (!o->ending) {
 		struct timespec until;
-		clock_gettime(CLOCK_REALTIME, &until);
+		while (!o->ending && !o->first)
+			pthread_cond_wait(&o->work, &o->lock);
+		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += TIMER_MS * 1000000L;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
-		while (!o->ending && !o->first)
-			pthread_cond_wait(&o->work, &o->lock);
-		pthread_cond_timedwait(&o->change, &o->lock, &until);
+		if (!o->ending)
+			pthread_cond_clockwait(&o->change, &o->lock,
+					       CLOCK_MONOTONIC, &until);
 		answer_late(o, clock_mono_ms());
 	}
 	pthread_mutex_unlock(&o->lock);
@@ -226,25 +240,48 @@ void outbox_over(struct mount *m, const char *why)
 	outbox_kick(m);		/* the posters see that it is over */
 }
 
+/* With the lock: whether a withdrawn one of f is still in the outbox. */
+static bool is_leaving(const struct outbox *o, const struct outgoing *f)
+{
+	for (const struct post *p = o->first; p; p = p->next)
+		if (p->file == f && p->removed)
+			return true;
+	return false;
+}
+
 void outbox_withdraw(struct mount *m, struct outgoing *f)
 {
 	struct outbox *o = m->outbox;
+	struct timespec until;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += WITHDRAW_WAIT_S;
 	pthread_mutex_lock(&o->lock);
 	for (struct post *p = o->first; p; p = p->next)
-		if (p->file == f && (p->state == POST_NEW || !p->left))
-			p->withdrawn = true;
+		if (p->file == f && !p->handed_over) {
+			p->removed = true;
+			withdraw(p);
+		}
 	pthread_cond_broadcast(&o->work);
+	while (!o->ending && is_leaving(o, f) &&
+	       pthread_cond_clockwait(&o->change, &o->lock, CLOCK_MONOTONIC,
+				      &until) == 0)
+		;
 	pthread_mutex_unlock(&o->lock);
 }
 
-/* Posted by an earlier mount, or by a poster whose answer was lost. */
-static struct post *take_sealed(struct outbox *o, const char *id)
+/* Posted by an earlier mount, or by a poster whose answer was lost; one that
+ * is under way is told. */
+static struct post *take_sealed(struct outbox *o, const char *id, uint64_t seq)
 {
 	pthread_mutex_lock(&o->lock);
 	struct post *p = o->first;
-	while (p && (p->state != POST_SEALED ||
-		     strcmp(p->sealed.id, id) != 0))
+	while (p && !((p->wire || p->state == POST_SEALED) &&
+		      strcmp(p->sealed.id, id) == 0))
 		p = p->next;
+	if (p)
+		p->seen = seq;
+	if (p && p->state != POST_SEALED)
+		p = NULL;
 	if (p) {
 		p->state = POST_BUSY;
 		o->counts.sent++;
@@ -256,12 +293,12 @@ static struct post *take_sealed(struct outbox *o, const char *id)
 void outbox_seen(struct mount *m, const char *id, uint64_t seq)
 {
 	struct outbox *o = m->outbox;
-	struct post *p = take_sealed(o, id);
+	struct post *p = take_sealed(o, id, seq);
 	if (!p)
 		return;
 	outbox_done(o, p, true, seq);
 	if (p->file)
-		out_set_state(m, p->file, OUT_SENT, id, seq, NULL);
+		out_set_state(m, p->file, p->gen, OUT_SENT, id, seq, NULL);
 	outbox_drop_blob(o, p, true);
 	outbox_end(o, p, 0);
 }
@@ -329,6 +366,9 @@ void outbox_stop(struct outbox *o)
 {
 	if (!o)
 		return;
+	struct err e;
+	if (o->journal && outbox_sync(o, &e) < 0)	/* who waits hears 0 */
+		mount_failed(o->m, &e);
 	pthread_mutex_lock(&o->lock);
 	o->ending = true;
 	for (struct post *p = o->first; p; p = p->next)

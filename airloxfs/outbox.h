@@ -42,7 +42,8 @@ void outbox_say(struct mount *m, struct bytes text, struct fuse_req *req);
 int outbox_commit_wait(struct mount *m, struct outgoing *f, const char *name,
 		       int64_t wait_ms);
 
-/* The queued item of this file is taken back, where it was never posted. */
+/* The queued item of this file is taken back, where the relay cannot have it
+ * yet: durably, but for one that is being sealed for more than a second. */
 void outbox_withdraw(struct mount *m, struct outgoing *f);
 /* Our own item came back by the stream: it is there. */
 void outbox_seen(struct mount *m, const char *id, uint64_t seq);

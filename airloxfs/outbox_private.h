@@ -34,10 +34,14 @@ struct post {
 	uint64_t at;		/* its journal record; 0: none yet */
 
 	unsigned tries;
-	bool left;		/* may be at the relay: cannot be withdrawn */
 	int64_t retry_at_ms;	/* monotonic */
 	bool backlog;		/* was put back: drains in order */
-	bool withdrawn;		/* its poster must forget it */
+	bool withdrawn;		/* its poster must forget it: removed, or a
+				 * close that gives an errno */
+	bool removed;		/* withdrawn by rm: that is no failure */
+	_Atomic bool handed_over; /* the relay may have the whole of it */
+	uint64_t seen;		/* the stream brought it back under this seq */
+	struct wire *wire;	/* while it is posted */
 	bool ended;		/* out of the outbox; the waiter frees it */
 
 	/* who waits: a request, or a thread */
@@ -66,13 +70,16 @@ struct outbox {
 	pthread_t poster[POSTERS], timer;
 	struct wire *wire[POSTERS];
 	int posters, idle;
+	int fresh;		/* posts that no poster has looked at */
 	bool has_timer, ending, draining_backlog;
 	struct post *first, **last;
 	struct outcome *outcomes;	/* of earlier mounts; while loading */
 	struct outbox_counts counts;
 };
 
-/* seal_out.c: fills p->sealed, p->blob; not durable yet. */
+/* seal_out.c: fills p->sealed, p->blob; not durable yet.  SEAL_STALE: the file
+ * was written anew since its commit, whose content is gone. */
+#define SEAL_STALE 1
 int seal_out(struct mount *m, struct post *p, struct err *e);
 
 /* outbox_journal.c */

@@ -80,7 +80,7 @@ static void sleep_until(struct outbox *o, int64_t due, int64_t now)
 {
 	struct timespec until;
 	int64_t ms = due - now;
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += ms / 1000;
 	until.tv_nsec += ms % 1000 * 1000000;
 	if (until.tv_nsec >= 1000000000) {
@@ -88,7 +88,7 @@ static void sleep_until(struct outbox *o, int64_t due, int64_t now)
 		until.tv_nsec -= 1000000000;
 	}
 	o->idle++;
-	pthread_cond_timedwait(&o->work, &o->lock, &until);
+	pthread_cond_clockwait(&o->work, &o->lock, CLOCK_MONOTONIC, &until);
 	o->idle--;
 }
 
@@ -139,10 +139,9 @@ static void tell_failed(struct mount *m, const struct post *p,
 /* Whoever waits in a thread frees it then. */
 void outbox_end(struct outbox *o, struct post *p, int answer)
 {
-	if (p->file)
-		out_drop(o->m, p->file);
-	p->file = NULL;
 	pthread_mutex_lock(&o->lock);
+	struct outgoing *file = p->file;
+	p->file = NULL;
 	outbox_remove(o, p);
 	p->ended = true;
 	bool theirs = p->waits;
@@ -150,6 +149,8 @@ void outbox_end(struct outbox *o, struct post *p, int answer)
 	pthread_cond_broadcast(&o->change);
 	pthread_cond_broadcast(&o->work);
 	pthread_mutex_unlock(&o->lock);
+	if (file)
+		out_drop(o->m, file);
 	if (!theirs)
 		post_free(p);
 }
@@ -168,8 +169,8 @@ static void succeed(struct outbox *o, struct post *p, uint64_t seq)
 {
 	outbox_done(o, p, true, seq);
 	if (p->file)
-		out_set_state(o->m, p->file, OUT_SENT, p->sealed.id, seq,
-			      NULL);
+		out_set_state(o->m, p->file, p->gen, OUT_SENT, p->sealed.id,
+			      seq, NULL);
 	count(o, true);
 	tell_sent(o->m, p, seq);
 	outbox_drop_blob(o, p, true);
@@ -183,11 +184,32 @@ static void fail(struct outbox *o, struct post *p, const struct err *why)
 	if (p->at)
 		outbox_done(o, p, false, 0);
 	if (p->file)
-		out_set_state(o->m, p->file, OUT_FAILED, NULL, 0, why);
+		out_set_state(o->m, p->file, p->gen, OUT_FAILED, NULL, 0, why);
 	count(o, false);
 	tell_failed(o->m, p, why);
 	outbox_drop_blob(o, p, false);
 	outbox_end(o, p, err_errno(why));
+}
+
+/* It was removed, or its content was replaced before it was sealed. */
+static void forget(struct outbox *o, struct post *p, const char *why)
+{
+	if (p->at)
+		outbox_done(o, p, false, 0);
+	mount_log(o->m, "%s%s was not sent: %s", p->name ? "out/" : "a text",
+		  p->name ? p->name : "", why);
+	outbox_drop_blob(o, p, false);
+	outbox_end(o, p, 0);
+}
+
+static void take_back(struct outbox *o, struct post *p)
+{
+	struct err e;
+	err_set(&e, ERR_TIMEOUT, "withdrawn before the relay had answered");
+	if (p->removed)
+		forget(o, p, "it was removed");
+	else
+		fail(o, p, &e);
 }
 
 /* --- sealing --- */
@@ -203,8 +225,8 @@ static void close_blob(struct post *p)
 static void mark_queued(struct outbox *o, struct post *p)
 {
 	if (p->file)
-		out_set_state(o->m, p->file, OUT_QUEUED, p->sealed.id, 0,
-			      NULL);
+		out_set_state(o->m, p->file, p->gen, OUT_QUEUED, p->sealed.id,
+			      0, NULL);
 }
 
 /* From here on it will arrive, whatever happens.  Known offline: nobody
@@ -226,18 +248,31 @@ static void sealed(struct outbox *o, struct post *p, bool online)
 	pthread_mutex_unlock(&o->lock);
 }
 
+static bool is_withdrawn(struct outbox *o, const struct post *p)
+{
+	pthread_mutex_lock(&o->lock);
+	bool is = p->withdrawn;
+	pthread_mutex_unlock(&o->lock);
+	return is;
+}
+
 static void seal_one(struct outbox *o, struct post *p)
 {
 	struct err e = { 0 };
 	bool online = is_online(o->m);
+	int rc = -1;
 	if (is_over(o->m))
 		err_set(&e, ERR_GONE, "the session is over");
-	else if (seal_out(o->m, p, &e) == 0 &&
-		 outbox_keep(o, p, !online, &e) == 0) {
+	else if (!is_withdrawn(o, p))
+		rc = seal_out(o->m, p, &e);
+	if (rc == SEAL_STALE)
+		forget(o, p, "it was written anew meanwhile");
+	else if (is_withdrawn(o, p))
+		take_back(o, p);
+	else if (rc == 0 && outbox_keep(o, p, !online, &e) == 0)
 		sealed(o, p, online);
-		return;
-	}
-	fail(o, p, &e);
+	else
+		fail(o, p, &e);
 }
 
 /* --- posting --- */
@@ -255,7 +290,6 @@ static void put_back(struct outbox *o, struct post *p, const struct err *e,
 	p->state = POST_SEALED;
 	p->retry_at_ms = clock_mono_ms() +
 		peer_delay_ms(p->tries++, wire_retry_after_ms(w));
-	p->left |= wire_left(w);
 	o->draining_backlog = true;
 	if (!online)
 		p->deadline_ms = 1;	/* known offline now */
@@ -270,28 +304,52 @@ static bool ends_session(const struct err *e)
 	       e->code == ERR_GONE;
 }
 
+static void handed(void *arg, uint64_t done)
+{
+	struct post *p = arg;
+	if (done >= 4 + p->sealed.envelope.len + p->sealed.blob_n)
+		p->handed_over = true;
+}
+
+/* 0; or -1, and *gone where it was withdrawn meanwhile. */
+static int try_post(struct outbox *o, struct post *p, struct wire *w,
+		    uint64_t *seq, bool *gone, struct err *e)
+{
+	int rc = peer_post(w, &p->sealed, seq, handed, p, e);
+	pthread_mutex_lock(&o->lock);
+	p->wire = NULL;
+	*gone = p->withdrawn;
+	if (p->seen) {
+		*seq = p->seen;
+		rc = 0;
+	}
+	pthread_mutex_unlock(&o->lock);
+	return rc;
+}
+
 static void post_one(struct outbox *o, struct post *p, struct wire *w)
 {
 	struct err e = { 0 };
 	uint64_t seq = 0;
+	bool gone = false;
 	if (is_over(o->m)) {
 		err_set(&e, ERR_GONE, "the session is over");
 		fail(o, p, &e);
 		return;
 	}
-	if (p->withdrawn) {
-		err_set(&e, ERR_TIMEOUT, "withdrawn before the relay had "
-			"answered");
-		fail(o, p, &e);
+	if (is_withdrawn(o, p)) {
+		take_back(o, p);
 		return;
 	}
 	if (outbox_reopen(o, p, &e) < 0) {
 		fail(o, p, &e);
 		return;
 	}
-	if (peer_post(w, &p->sealed, &seq, NULL, NULL, &e) == 0) {
+	if (try_post(o, p, w, &seq, &gone, &e) == 0) {
 		mount_online(o->m);
 		succeed(o, p, seq);
+	} else if (gone && !o->ending) {
+		take_back(o, p);
 	} else if (o->ending || peer_may_retry(&e)) {
 		put_back(o, p, &e, w);
 	} else {
@@ -332,6 +390,12 @@ void *poster_thread(void *arg)
 	while ((p = next_post(o))) {
 		bool seal = p->state == POST_NEW;
 		p->state = POST_BUSY;
+		if (seal) {
+			o->fresh--;
+		} else {
+			p->wire = w;
+			wire_resume(w);	/* of a withdrawn one before it */
+		}
 		pthread_mutex_unlock(&o->lock);
 		if (seal)
 			seal_one(o, p);

@@ -64,6 +64,10 @@ static int seal_file(struct mount *m, struct post *p, struct err *e)
 	struct outgoing *f = p->file;
 	struct draft d = { 0 };
 	pthread_mutex_lock(&f->lock);
+	if (f->dirty || f->gen != p->gen) {
+		pthread_mutex_unlock(&f->lock);
+		return SEAL_STALE;
+	}
 	struct zip_source src = { read_vault, f->vault,
 				  vault_size(f->vault) };
 	int rc = draft_file(&d, m->peer, bytes_str(p->name), &src, &look, e);

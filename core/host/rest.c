@@ -394,7 +394,6 @@ int rest_do(struct rest *r, struct rest_call *c, struct err *e)
 	c->word[0] = 0;
 	c->retry_after_ms = -1;
 	c->received = 0;
-	c->left = false;
 	r->sent = 0;
 	r->stopped = r->too_much = false;
 	buf_reset(&r->error_body);
@@ -408,9 +407,6 @@ int rest_do(struct rest *r, struct rest_call *c, struct err *e)
 	    curl_multi_add_handle(r->multi, r->easy) != CURLM_OK)
 		return err_set(e, ERR_MEMORY, "cannot set up a request");
 	CURLcode code = drive(r);
-	long sent = 1;
-	curl_easy_getinfo(r->easy, CURLINFO_REQUEST_SIZE, &sent);
-	c->left = sent > 0;
 	res = finish(r, code, e);
 	curl_multi_remove_handle(r->multi, r->easy);
 	curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, NULL);

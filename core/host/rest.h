@@ -66,7 +66,6 @@ struct rest_call {
 	char word[32];		/* the relay's "error", where it refused */
 	int64_t retry_after_ms;	/* -1: not said */
 	uint64_t received;	/* bytes of a 2xx body */
-	bool left;		/* some of it may have reached the relay */
 };
 
 /* 0 for a 2xx.  Otherwise, with e->http and the relay's own message:

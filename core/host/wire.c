@@ -21,7 +21,6 @@ struct wire {
 	int connect_ms, stall_ms, total_ms;
 	char word[32];
 	int64_t retry_after_ms;
-	bool left;
 };
 
 struct wire *wire_new(const char *base_url, const char *session_id,
@@ -68,7 +67,6 @@ void wire_resume(struct wire *w) { rest_resume(w->rest); }
 struct rest *wire_rest(struct wire *w) { return w->rest; }
 const char *wire_word(const struct wire *w) { return w->word; }
 int64_t wire_retry_after_ms(const struct wire *w) { return w->retry_after_ms; }
-bool wire_left(const struct wire *w) { return w->left; }
 
 void wire_path(const struct wire *w, struct buf *out, const char *tail)
 {
@@ -85,7 +83,6 @@ static int call(struct wire *w, struct rest_call *c, struct err *e)
 	int r = rest_do(w->rest, c, e);
 	memcpy(w->word, c->word, sizeof w->word);
 	w->retry_after_ms = c->retry_after_ms;
-	w->left = c->left;
 	return r;
 }
 

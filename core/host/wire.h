@@ -31,8 +31,6 @@ void wire_path(const struct wire *w, struct buf *out, const char *tail);
  * milliseconds it asked us to wait (-1 if it did not). */
 const char *wire_word(const struct wire *w);
 int64_t wire_retry_after_ms(const struct wire *w);
-/* Of the last call: may some of it have reached the relay? */
-bool wire_left(const struct wire *w);
 
 int wire_health(struct wire *w, struct err *e);
 int wire_create(struct wire *w, struct bytes signed_manifest, struct err *e);

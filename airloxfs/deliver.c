@@ -40,16 +40,17 @@ static void tell_who(struct mount *m, const char *event, uint64_t seq,
 static void hear_participant(struct mount *m, const struct news *n)
 {
 	cleanup_buf struct buf path = { 0 };
+	if (n->who->seq != n->seq)
+		return;		/* known already */
+	in_note_participant(m, n->seq, buf_bytes(&n->who->raw));
 	mount_lock(m);
 	const struct node *node = text_participant(m, n->who, true);
 	if (node)
 		buf_addf(&path, "participants/%s", node->name);
 	mount_unlock(m);
 	const char *s = buf_cstr(&path);
-	if (!path.len || !s)
-		return;		/* known already */
-	in_note_participant(m, n->seq, buf_bytes(&n->who->raw));
-	notify_post(m->notify, NOTIFY_CREATE, s);
+	if (path.len && s)
+		notify_post(m->notify, NOTIFY_CREATE, s);
 	log_who(m, "joined", n->who);
 	tell_who(m, "participant", n->seq, n->who);
 }

@@ -30,6 +30,8 @@ struct in {
 	uint64_t *settled;	/* at start, above the cursor; sorted */
 	size_t settled_n, settled_cap;
 	int64_t cursor;
+	bool stuck;		/* a note was lost: the cursor stays before it,
+				 * and the next mount hears of it again */
 	struct missing *missing;
 };
 
@@ -40,6 +42,8 @@ struct in_item *in_add(struct in *in, const char *id, uint64_t seq);
 /* Called without it. */
 int in_append(struct in *in, struct index_record *r, uint64_t *at,
 	      struct err *e);
+/* What nobody waits for; where it cannot be kept, that is told. */
+void in_note(struct mount *m, struct index_record *r);
 int in_record(struct in *in, uint64_t at, struct index_record *r,
 	      struct buf *raw, struct err *e);
 /* A file in rejected/. */

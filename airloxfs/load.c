@@ -29,7 +29,7 @@ int in_sync(struct in *in, struct err *e)
 void in_set_cursor(struct in *in, int64_t cursor)
 {
 	pthread_mutex_lock(&in->lock);
-	if (cursor > in->cursor)
+	if (cursor > in->cursor && !in->stuck)
 		in->cursor = cursor;
 	pthread_mutex_unlock(&in->lock);
 }
@@ -104,7 +104,7 @@ static void load_item(struct loading *l, uint64_t at,
 	if (envelope_parse(&v, r->text, &e) < 0)
 		return;
 	struct in_item *i = in_find(l->in, v.header.id);
-	bool again = i != NULL;
+	bool again = i && i->at;
 	if (!i)
 		i = in_add(l->in, v.header.id, r->seq);
 	if (i) {
@@ -142,6 +142,7 @@ static void load_id(struct loading *l, const struct index_record *r)
 
 static void load_pending(struct in *in, const struct index_record *r)
 {
+	drop_missing(in, r->seq);
 	struct missing *p = calloc(1, sizeof *p);
 	if (!p)
 		return;
@@ -166,8 +167,11 @@ static int load_record(void *arg, uint64_t at, struct bytes record,
 {
 	struct loading *l = arg;
 	struct index_record r;
-	if (index_parse(&r, record, e) < 0)
-		return -1;
+	if (index_parse(&r, record, e) < 0) {
+		mount_log(l->m, "a record of the index was left out: %s",
+			  e->why);
+		return 0;
+	}
 	if (r.cursor > l->in->cursor)
 		l->in->cursor = r.cursor;
 	switch (r.kind) {
@@ -240,16 +244,20 @@ void in_pending(struct mount *m,
 
 /* --- notes --- */
 
-static void note(struct mount *m, struct index_record *r)
+void in_note(struct mount *m, struct index_record *r)
 {
 	struct err e;
-	if (in_append(m->in, r, NULL, &e) < 0)
-		mount_failed(m, &e);
+	if (in_append(m->in, r, NULL, &e) == 0)
+		return;
+	pthread_mutex_lock(&m->in->lock);
+	m->in->stuck = true;
+	pthread_mutex_unlock(&m->in->lock);
+	mount_failed(m, &e);
 }
 
 void in_note_participant(struct mount *m, uint64_t seq, struct bytes join)
 {
-	note(m, &(struct index_record){ .kind = INDEX_PARTICIPANT,
+	in_note(m, &(struct index_record){ .kind = INDEX_PARTICIPANT,
 					.seq = seq, .text = join });
 }
 
@@ -257,17 +265,17 @@ void in_note_left(struct mount *m, uint64_t seq, const uint8_t *pub)
 {
 	struct index_record r = { .kind = INDEX_LEFT, .seq = seq };
 	memcpy(r.pub, pub, PRIM_PUB);
-	note(m, &r);
+	in_note(m, &r);
 }
 
 void in_note_own(struct mount *m, uint64_t seq, const char *id)
 {
-	note(m, &(struct index_record){ .kind = INDEX_OWN, .seq = seq,
+	in_note(m, &(struct index_record){ .kind = INDEX_OWN, .seq = seq,
 					.id = bytes_str(id) });
 }
 
 void in_note_pending(struct mount *m, uint64_t seq, struct bytes envelope)
 {
-	note(m, &(struct index_record){ .kind = INDEX_PENDING, .seq = seq,
+	in_note(m, &(struct index_record){ .kind = INDEX_PENDING, .seq = seq,
 					.text = envelope });
 }

@@ -269,9 +269,9 @@ size_t mount_unsent(struct mount *m, struct buf *out)
 }
 
 /* At the end of a session nothing is kept, unless it was never sent. */
-static void tidy(struct mount *m, size_t unsent)
+static void tidy(struct mount *m, bool loaded, size_t unsent)
 {
-	bool over = m->closed && m->peer;
+	bool over = m->closed && m->peer && loaded;
 	if (!over || m->opt.keep || unsent)
 		return;
 	cache_remove(m->opt.cache_dir, m->peer->manifest.session_id, NULL);
@@ -299,6 +299,7 @@ size_t mount_close(struct mount *m, struct buf *text)
 	m->deliver = NULL;
 	audit_free(m->audit);
 	m->audit = NULL;
+	bool loaded = m->out != NULL;
 	size_t unsent = mount_unsent(m, text);
 	if (unsent)
 		mount_log(m, "%zu unsent", unsent);
@@ -315,7 +316,7 @@ size_t mount_close(struct mount *m, struct buf *text)
 	line_free(m->events);
 	log_free(m->log);
 	if (m->store && m->store->dir >= 0 && m->peer)
-		tidy(m, unsent);
+		tidy(m, loaded, unsent);
 	store_close(m->store);
 	peer_free(m->peer);
 	pthread_mutex_destroy(&m->lock);

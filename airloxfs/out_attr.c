@@ -71,7 +71,7 @@ static void put_xattrs(const struct outgoing *f, struct buf *out)
 		if (x != f->xattrs)
 			buf_add_byte(out, ',');
 		buf_add_byte(out, '[');
-		json_put_string(out, bytes_str(x->name));
+		json_put_b64(out, x->name, strlen(x->name));
 		buf_add_byte(out, ',');
 		json_put_b64(out, x->value.data, x->value.len);
 		buf_add_byte(out, ']');
@@ -151,9 +151,9 @@ static void read_xattrs(struct outgoing *f, const struct json *list)
 	     v = v->next) {
 		cleanup_buf struct buf name = { 0 }, value = { 0 };
 		if (v->type != JSON_ARRAY || v->count != 2 ||
+		    enc_b64_decode(&name, v->child->str) < 0 ||
 		    enc_b64_decode(&value, v->child->next->str) < 0)
 			continue;
-		buf_add(&name, v->child->str.p, v->child->str.n);
 		if (buf_cstr(&name))
 			put_xattr(f, buf_cstr(&name), buf_bytes(&value));
 	}

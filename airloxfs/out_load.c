@@ -48,9 +48,10 @@ static void apply_outcome(struct mount *m, struct outgoing *f)
 	memcpy(f->id, o.id, sizeof f->id);
 }
 
-static void place(struct mount *m, struct outgoing *f, char *path,
+static void place(struct out *o, struct outgoing *f, char *path,
 		  const struct stat *st)
 {
+	struct mount *m = o->m;
 	char *name = NULL;
 	struct err e;
 	struct node *dir = make_dirs(m, path, &name);
@@ -58,6 +59,7 @@ static void place(struct mount *m, struct outgoing *f, char *path,
 		out_add(m, dir, name, st->st_mode & 07777, f) : NULL;
 	if (!n) {
 		struct node stray = { .data = f };
+		o->strange++;
 		mount_log(m, "a draft could not be placed in out/ again; it "
 			  "stays in the state directory as drafts/%s",
 			  vault_id(f->vault));
@@ -76,13 +78,15 @@ static void place(struct mount *m, struct outgoing *f, char *path,
 
 static void load_draft(void *arg, const char *id)
 {
-	struct mount *m = arg;
+	struct out *o = arg;
+	struct mount *m = o->m;
 	struct err e;
 	struct stat st = { 0 };
 	cleanup_buf struct buf path = { 0 };
 	struct vault *v = store_draft_open(m->store, id, &e);
 	if (!v) {
 		/* made, and the machine went down before its first header */
+		o->strange++;
 		mount_log(m, "a damaged draft was left alone: %s", e.why);
 		return;
 	}
@@ -91,6 +95,8 @@ static void load_draft(void *arg, const char *id)
 	    !buf_cstr(&path) || !path.len) {
 		if (vault_size(v) == 0)
 			store_draft_remove(m->store, id);
+		else
+			o->strange++;
 		struct node stray = { .data = f };
 		if (f)
 			out_file_free(&stray);
@@ -98,7 +104,7 @@ static void load_draft(void *arg, const char *id)
 			vault_close(v);
 		return;
 	}
-	place(m, f, buf_cstr(&path), &st);
+	place(o, f, buf_cstr(&path), &st);
 }
 
 struct out *out_new(struct mount *m, struct err *e)
@@ -110,7 +116,7 @@ struct out *out_new(struct mount *m, struct err *e)
 	}
 	o->m = m;
 	if (m->dir_out)
-		store_drafts(m->store, load_draft, m);
+		store_drafts(m->store, load_draft, o);
 	outbox_compact(m->outbox);
 	return o;
 }
@@ -189,6 +195,11 @@ size_t out_unsent(struct mount *m, struct buf *names)
 	struct unsent u = { 0, names };
 	if (m->dir_out)
 		each_file(m, m->dir_out, count_unsent, &u);
+	/* what may be content is not deleted with the session */
+	if (m->closed && m->out->strange) {
+		buf_addf(names, "%sdamaged drafts", u.n ? ", " : "");
+		u.n += m->out->strange;
+	}
 	return u.n;
 }
 

@@ -9,6 +9,7 @@
 
 struct out {
 	struct mount *m;
+	size_t strange;		/* drafts on disk that could not be placed */
 };
 
 /* out_attr.c; the encoding with f->lock */

@@ -222,10 +222,9 @@ static void load_done(struct outbox *o, const char *id)
 	post_free(p);
 }
 
-static int load_record(void *arg, uint64_t at, struct bytes record,
-		       struct err *e)
+static int load_one(struct outbox *o, uint64_t at, struct bytes record,
+		    struct err *e)
 {
-	struct outbox *o = arg;
 	struct post p = { .sealed.blob_fd = -1 };
 	uint32_t n = record.n < 4 ? 0 : load_u32be(record.p);
 	if (record.n < 4 || n > record.n - 4)
@@ -260,6 +259,17 @@ static int load_record(void *arg, uint64_t at, struct bytes record,
 	}
 	json_free(doc);
 	return rc;
+}
+
+/* What cannot be read must not keep the rest from being sent. */
+static int load_record(void *arg, uint64_t at, struct bytes record,
+		       struct err *e)
+{
+	struct outbox *o = arg;
+	if (load_one(o, at, record, e) < 0)
+		mount_log(o->m, "a record of the outbox was left out: %s",
+			  e->why);
+	return 0;
 }
 
 int outbox_load(struct outbox *o, struct err *e)

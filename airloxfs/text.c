@@ -239,7 +239,7 @@ struct node *text_participant(struct mount *m, const struct participant *who,
 			      bool hidden)
 {
 	cleanup_buf struct buf name = { 0 };
-	name_reduce(&name, bytes_str(who->shown), NAME_MAX_BYTES);
+	name_author(&name, who->shown);
 	struct text *t = calloc(1, sizeof *t);
 	const char *s = buf_cstr(&name);
 	if (!t || !s || tree_find(m->dir_participants, s)) {

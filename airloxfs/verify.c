@@ -359,9 +359,7 @@ void in_refuse(struct mount *m, uint64_t seq, const char *id,
 	clear_escape(&who, r.name);
 	buf_addf(&text, "%s%s%s\n", class, *class ? ": " : "", why->why);
 	r.text = buf_bytes(&text);
-	struct err e;
-	if (in_append(m->in, &r, NULL, &e) < 0)
-		mount_failed(m, &e);
+	in_note(m, &r);
 	mount_lock(m);
 	m->refused++;
 	in_show_refusal(m, seq, author, r.text, true);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clear.h"
 #include "core/err.h"
 
 /* The one table.  Exit codes follow sysexits(3) where one fits; airloxfs(1)
@@ -46,12 +47,17 @@ static const struct {
 	[ERR_TIMEOUT]	= { "",		"unavailable",	ETIMEDOUT, 503, 14 },
 };
 
-/* A sentence can carry a peer's bytes: no byte of it may steer a terminal. */
+/* A sentence can carry a peer's bytes, and its end can be cut within a
+ * character: no byte of it may steer a terminal, and it stays UTF-8, because
+ * it goes into records that are read back strictly. */
 static void tame(char *s)
 {
-	for (; *s; s++)
-		if ((unsigned char)*s < 0x20 || *s == 0x7f)
-			*s = '?';
+	struct bytes all = bytes_str(s);
+	for (size_t at = 0, from = 0; at < all.n; from = at) {
+		uint32_t c = clear_next(all, &at);
+		if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == UINT32_MAX)
+			memset(s + from, '?', at - from);
+	}
 }
 
 static void vset(struct err *e, enum err_code code, const char *fmt,

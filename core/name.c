@@ -166,8 +166,7 @@ void name_reduce(struct buf *out, struct bytes s, size_t max_bytes)
 	}
 }
 
-/* The shown author again reduced, his '+' kept and his '-' given up. */
-static void add_author(struct buf *out, const char *author_shown)
+void name_author(struct buf *out, const char *author_shown)
 {
 	const char *plus = strrchr(author_shown, '+');
 	size_t n = plus ? (size_t)(plus - author_shown) : strlen(author_shown);
@@ -190,7 +189,7 @@ void name_in(struct buf *out, uint64_t seq, const char *author_shown,
 	size_t from = out->len;
 
 	buf_addf(out, "%06" PRIu64 "-", seq);
-	add_author(out, author_shown);
+	name_author(out, author_shown);
 	if (name.n == 0) {
 		buf_add_str(out, ".txt");
 		return;

@@ -32,6 +32,10 @@ size_t name_ext(struct bytes name);
  * between characters, with an extension of at most 16 bytes kept. */
 void name_reduce(struct buf *out, struct bytes s, size_t max_bytes);
 
+/* How a participant is called in in/ and participants/: author_shown reduced,
+ * its last '+' kept, each '-' given up. */
+void name_author(struct buf *out, const char *author_shown);
+
 /* The name of an item in in/: "<seq, 6 digits or more>-<author>-<name>", and
  * "<seq>-<author>.txt" when name is empty.  At most 255 bytes, extension
  * kept.  author_shown is name_reduce(display name, NAME_AUTHOR_BYTES), with

@@ -28,7 +28,7 @@ static void cut_in_a_character(void)
 static void bytes_of_a_peer(void)
 {
 	struct err e;
-	err_set(&e, ERR_NAME, "a\033b\177c\u0085d\xff\u00e9");
+	err_set(&e, ERR_NAME, "a\033b\177c\xc2\x85" "d\xff\u00e9");
 	is_str(e.why, "a?b?c??d?\u00e9", "nothing steers a terminal");
 	errno = ENOSPC;
 	err_sys(&e, "cannot");

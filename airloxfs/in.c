@@ -11,6 +11,7 @@
 #include "airloxfs/deliver.h"
 #include "airloxfs/in_private.h"
 #include "airloxfs/notify.h"
+#include "airloxfs/text.h"
 #include "core/aead.h"
 #include "core/enc.h"
 #include "core/host/cache.h"
@@ -372,6 +373,7 @@ static int item_unlink(struct mount *m, struct node *dir, struct node *n)
 	mount_lock(m);
 	i->node = NULL;
 	tree_unlink(m->tree, n);
+	text_latest_gone(m, n->name);
 	mount_unlock(m);
 	return 0;
 }

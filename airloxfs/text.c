@@ -288,6 +288,22 @@ void text_latest(struct mount *m, const char *name)
 	m->latest->hidden = false;
 }
 
+/* It led there: to the newest that is left, or nowhere. */
+void text_latest_gone(struct mount *m, const char *name)
+{
+	const struct node *last = NULL;
+	if (!m->latest || !m->latest->target ||
+	    strcmp(m->latest->target + strlen("in/"), name) != 0)
+		return;
+	for (const struct node *n = tree_next(m->dir_in, 0); n;
+	     n = tree_next(m->dir_in, n->cookie))
+		last = n;
+	if (last)
+		text_latest(m, last->name);
+	else
+		m->latest->hidden = true;
+}
+
 const struct node_ops latest_ops = { .timeout_s = 0 };
 
 /* --- README --- */

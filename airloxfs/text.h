@@ -24,7 +24,9 @@ struct node *text_fixed(struct mount *m, struct node *dir, const char *name,
 /* A participant's file; hidden: the caller posts its create. */
 struct node *text_participant(struct mount *m, const struct participant *who,
 			      bool hidden);
+/* latest leads to this entry of in/; or no more, where it did.  With the lock. */
 void text_latest(struct mount *m, const char *name);
+void text_latest_gone(struct mount *m, const char *name);
 extern const struct node_ops latest_ops;
 
 /* The name of a file in rejected/, revealed to watchers.  Without the lock. */

@@ -62,7 +62,7 @@ _airloxfs() {
 	--ttl)
 		_airloxfs_words "30m 1h 1d 7d 30d never" "$cur"; return ;;
 	-o)
-		_airloxfs_words "strict allow_other allow_root ro" "$cur"
+		_airloxfs_words "strict allow_other allow_root" "$cur"
 		return ;;
 	--invite)
 		_airloxfs_invite "$cur"; return ;;

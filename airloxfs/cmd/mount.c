@@ -56,12 +56,14 @@ static int one_option(struct mounting *g, const char *opt, struct err *e)
 {
 	if (!strcmp(opt, "strict"))
 		g->opt.strict = true;
-	else if (!strcmp(opt, "allow_other") || !strcmp(opt, "allow_root") ||
-		 !strcmp(opt, "ro"))
+	else if (!strcmp(opt, "allow_other") || !strcmp(opt, "allow_root"))
 		buf_addf(&g->fuse, ",%s", opt);
+	else if (!strcmp(opt, "ro"))	/* nothing could appear in it */
+		return err_set(e, ERR_USAGE, "-o ro: there is no such mount; "
+			       "join with the observer's link instead");
 	else if (strcmp(opt, "rw") != 0 && *opt)
 		return err_set(e, ERR_USAGE, "-o %s is not known; there are "
-			       "strict, allow_other, allow_root, ro", opt);
+			       "strict, allow_other, allow_root", opt);
 	return 0;
 }
 
@@ -91,7 +93,7 @@ static int parse(struct mounting *g, int argc, char **argv, struct err *e)
 		CMD_FLAGS(g->common),
 		{ "-f", FLAG_SET, &g->front, NULL, "stay in the front" },
 		{ "-o", FLAG_LIST, &g->o, "OPT", "strict (a close without an "
-		  "answer fails), allow_other, ro" },
+		  "answer fails), allow_other, allow_root" },
 		{ "--keep", FLAG_SET, &g->keep, NULL,
 		  "keep cache and state when the session ends" },
 		{ 0 },

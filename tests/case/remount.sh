@@ -21,6 +21,12 @@ for i in 1 2 3; do
 	arrives "$T/b" "a$i.md" >/dev/null
 done
 rm "$(entry_of "$T/b" a2.md)" || fail 'rm of an item'
+assert_eq "$(cat "$T/b/latest")" 'alice 3' latest
+rm "$(entry_of "$T/b" a3.md)" || fail 'rm of the newest'
+assert_eq "$(cat "$T/b/latest")" 'alice 1' 'latest, after that'
+echo 'alice 4' >"$T/a/out/a4.md" || fail a4.md
+arrives "$T/b" a4.md >/dev/null
+assert_eq "$(cat "$T/b/latest")" 'alice 4' 'latest, with a new one'
 echo unfinished >"$T/b/out/later.part"
 before=$(ls "$T/b/in")
 out=$(ls -R "$T/b/out")
@@ -36,7 +42,8 @@ for turn in 1 2; do
 	assert_eq "$(ls "$T/b/in")" "$before" 'in/'
 	assert_eq "$(ls -R "$T/b/out")" "$out" 'out/'
 	assert_eq "$(cat "$T/b/out/later.part")" unfinished 'the draft'
-	assert_eq "$(cat "$(entry_of "$T/b" a3.md)")" 'alice 3' 'an item'
+	assert_eq "$(cat "$(entry_of "$T/b" a1.md)")" 'alice 1' 'an item'
+	assert_eq "$(cat "$T/b/latest")" 'alice 4' latest
 	assert_eq "$(xattr "$T/b/out/b1.md" state)" sent 'a record'
 	pass "remount $turn"
 done

@@ -21,6 +21,7 @@ struct task {
 	uint64_t seq;
 	struct incoming *inc;
 	struct in_new *fresh;		/* verified, not yet revealed */
+	int fd;				/* its blob, until it is durable */
 	bool unsettled;
 	bool abandoned;		/* we end before it was settled */
 };

@@ -78,7 +78,8 @@ static int show_item(struct feed *f, struct incoming *in, bool *gone,
 	if (fd >= 0)
 		s.opened = opened_new(f->peer, in, fd, check_content, NULL,
 				      &why);
-	if (fd >= 0 && !in->mine)
+	if (fd >= 0 && !in->mine &&
+	    cache_settle(f->peer->cache, &fd, 1, NULL) == 0)
 		peer_ack(f->get, s.id, NULL);
 	if (!s.opened)
 		s.status = status_of(&why);

@@ -55,6 +55,8 @@ static void set_cursor(struct deliver *d)
 
 static void task_free(struct task *t)
 {
+	if (t->fd >= 0)
+		close(t->fd);
 	incoming_free(t->inc);
 	free(t);
 }
@@ -94,6 +96,7 @@ void lanes_push(struct deliver *d, enum task_kind kind, struct incoming *inc)
 	t->kind = kind;
 	t->seq = inc->seq;
 	t->inc = inc;
+	t->fd = -1;
 	bool small = inc->env.header.size < LANE_SMALL_MAX;
 	struct queue *q = small ? &d->small : &d->large;
 	pthread_mutex_lock(&d->lock);
@@ -262,11 +265,12 @@ static int take_item(struct deliver *d, struct wire *w, struct task *t,
 	struct incoming *inc = t->inc;
 	if (room_for(m, (uint64_t)inc->env.header.size, e) < 0)
 		return -1;
-	cleanup_fd int fd = peer_fetch(m->peer, w, inc, NULL, NULL, e);
-	if (fd < 0 && (e->code == ERR_NOT_FOUND || e->code == ERR_GONE))
+	if (t->fd < 0)
+		t->fd = peer_fetch(m->peer, w, inc, NULL, NULL, e);
+	if (t->fd < 0 && (e->code == ERR_NOT_FOUND || e->code == ERR_GONE))
 		return 1;
-	if (fd >= 0)
-		t->fresh = in_verify(m, inc, fd, e);
+	if (t->fd >= 0)
+		t->fresh = in_verify(m, inc, t->fd, e);
 	if (t->fresh)
 		return 0;
 	if (is_passing(e))
@@ -323,11 +327,23 @@ struct lane {
 	struct wire *wire;
 };
 
+static int make_durable(struct deliver *d, struct task **v, size_t n,
+			struct err *e)
+{
+	int fds[LANE_BATCH];
+	size_t k = 0;
+	for (size_t i = 0; i < n; i++)
+		if (v[i]->fresh)
+			fds[k++] = v[i]->fd;
+	return cache_settle(d->m->peer->cache, fds, k, e) < 0 ||
+	       in_sync(d->m->in, e) < 0 ? -1 : 0;
+}
+
 /* Durable first, then visible, then acknowledged. */
 static void reveal_batch(struct deliver *d, struct task **v, size_t n)
 {
 	struct err e;
-	while (n && in_sync(d->m->in, &e) < 0) {
+	while (n && make_durable(d, v, n, &e) < 0) {
 		mount_failed(d->m, &e);
 		if (!deliver_pause(d, RETRY_MS))
 			break;

@@ -332,7 +332,8 @@ void out_trim(struct mount *m)
 			oldest = n;
 	}
 	if (records > OUT_RECORDS && oldest) {
-		const struct outgoing *f = oldest->data;
+		struct outgoing *f = oldest->data;
+		f->is_record = false;	/* nobody else picks it meanwhile */
 		gone = strdup(vault_id(f->vault));
 		buf_addf(&path, "out/%s", oldest->name);
 	}

@@ -205,10 +205,20 @@ int cache_keep(struct cache *c, struct cache_stage *s, const char *item_id,
 {
 	if (!item_is_id(bytes_str(item_id)))
 		return err_set(e, ERR_INVALID, "that is no item id");
-	if (fdatasync(s->fd) < 0 ||
-	    renameat(c->blobs, s->tmp, c->blobs, item_id) < 0 ||
-	    fsync(c->blobs) < 0)
+	if (renameat(c->blobs, s->tmp, c->blobs, item_id) < 0)
 		return err_sys(e, "cannot keep item %s", item_id);
+	return 0;
+}
+
+/* The first sync takes the others' metadata along, so that many at once cost
+ * little more than one. */
+int cache_settle(struct cache *c, const int *fds, size_t n, struct err *e)
+{
+	for (size_t i = 0; i < n; i++)
+		if (fdatasync(fds[i]) < 0)
+			return err_sys(e, "an item cannot be made durable");
+	if (n && fsync(c->blobs) < 0)
+		return err_sys(e, "an item cannot be made durable");
 	return 0;
 }
 

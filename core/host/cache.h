@@ -43,9 +43,9 @@ void identity_free(struct identity *id);	/* wipes */
 
 /* A blob's descriptor, read-only; ERR_NOT_FOUND. */
 int cache_open_blob(struct cache *c, const char *item_id, struct err *e);
-/* Writing one: stage gives a temp file's descriptor; keep makes it durable
- * under its id and gives a read-only view through the same descriptor; drop
- * removes it.  keep and drop do not close fd. */
+/* Writing one: stage gives a temp file's descriptor; keep gives it its name,
+ * and a read-only view through the same descriptor; settle makes what was kept
+ * durable, many at a time; drop removes a staged one.  None closes fd. */
 struct cache_stage {
 	int fd;
 	char tmp[FILE_TMP];
@@ -53,6 +53,7 @@ struct cache_stage {
 int cache_stage(struct cache *c, struct cache_stage *s, struct err *e);
 int cache_keep(struct cache *c, struct cache_stage *s, const char *item_id,
 	       struct err *e);
+int cache_settle(struct cache *c, const int *fds, size_t n, struct err *e);
 void cache_drop(struct cache *c, struct cache_stage *s);
 void cache_remove_blob(struct cache *c, const char *item_id);
 

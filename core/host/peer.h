@@ -134,8 +134,8 @@ bool peer_heard(struct peer *p, const struct err *e);
 
 /* The blob, from the cache or else from the relay into it; returned is its
  * descriptor (read-only).  Length and signature are verified while it streams
- * in, and it is durable on return: it may be acknowledged.  ERR_NOT_FOUND:
- * evicted (404 or 410); ERR_INVALID, ERR_SIGNATURE: reject the item.  A cached
+ * in; it is durable, and may be acknowledged, once the caller has called
+ * cache_settle (one for many).  ERR_NOT_FOUND: evicted (404 or 410); ERR_INVALID, ERR_SIGNATURE: reject the item.  A cached
  * blob that is damaged is removed and fetched again.  `moved` may be NULL. */
 int peer_fetch(struct peer *p, struct wire *w, struct incoming *in,
 	       void (*moved)(void *arg, uint64_t done), void *arg,

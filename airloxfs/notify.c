@@ -10,11 +10,16 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "airloxfs/notify.h"
 #include "core/buf.h"
+#include "core/host/clock.h"
 
 #define NOTIFY_ANSWER_MS 20000	/* a helper that is silent so long is killed */
+#define TOUCH_EVERY_MS 50	/* a path is touched no more often */
+#define TOUCHES 16		/* paths that grow at a time */
+#define IDLE_MS 60000
 
 struct job {
 	struct job *next;
@@ -23,13 +28,21 @@ struct job {
 	char path[];
 };
 
+/* A growing file whose watchers are to be woken. */
+struct touch {
+	char path[128];
+	bool wanted;
+	int64_t last_ms;	/* monotonic */
+};
+
 struct notify {
 	pthread_t thread;
 	char *path;
 
-	pthread_mutex_t lock;	/* guards first, last, began, ending */
+	pthread_mutex_t lock;	/* guards first, last, touch, began, ending */
 	pthread_cond_t more;
 	struct job *first, **last;
+	struct touch touch[TOUCHES];
 	bool began, ending;
 
 	_Atomic pid_t helper;	/* written by the thread alone */
@@ -113,16 +126,100 @@ static void ask_helper(struct notify *n, const struct job *j)
 	}
 }
 
+/* --- touches: at most one a path in TOUCH_EVERY_MS; with the lock --- */
+
+static struct touch *due_touch(struct notify *n, int64_t now, int64_t *next)
+{
+	for (size_t i = 0; i < TOUCHES; i++) {
+		struct touch *t = &n->touch[i];
+		if (!t->wanted)
+			continue;
+		if (t->last_ms + TOUCH_EVERY_MS <= now)
+			return t;
+		if (t->last_ms + TOUCH_EVERY_MS < *next)
+			*next = t->last_ms + TOUCH_EVERY_MS;
+	}
+	return NULL;
+}
+
+static struct touch *find_touch(struct notify *n, const char *path)
+{
+	struct touch *oldest = &n->touch[0];
+	for (size_t i = 0; i < TOUCHES; i++) {
+		struct touch *t = &n->touch[i];
+		if (strcmp(t->path, path) == 0)
+			return t;
+		if (!t->wanted && (oldest->wanted ||
+				   t->last_ms < oldest->last_ms))
+			oldest = t;
+	}
+	if (oldest->wanted || strlen(path) >= sizeof oldest->path)
+		return NULL;
+	strcpy(oldest->path, path);
+	oldest->last_ms = 0;
+	return oldest;
+}
+
+static struct job *job_new(enum notify_op op, const char *path)
+{
+	struct job *j = calloc(1, sizeof *j + strlen(path) + 1);
+	if (j) {
+		j->op = op;
+		strcpy(j->path, path);
+	}
+	return j;
+}
+
+/* --- what comes next --- */
+
+static void wait_until(struct notify *n, int64_t due, int64_t now)
+{
+	struct timespec until;
+	int64_t ms = due - now;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += ms % 1000 * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
+	pthread_cond_timedwait(&n->more, &n->lock, &until);
+}
+
+static struct job *take_first(struct notify *n)
+{
+	struct job *j = n->first;
+	n->first = j->next;
+	if (!n->first)
+		n->last = &n->first;
+	return j;
+}
+
+/* With the lock: NULL where there is nothing to do before *due. */
+static struct job *pick(struct notify *n, int64_t now, int64_t *due)
+{
+	if (!n->began)
+		return NULL;
+	if (n->first)
+		return take_first(n);
+	struct touch *t = due_touch(n, now, due);
+	if (!t)
+		return NULL;
+	t->wanted = false;
+	t->last_ms = now;
+	return job_new(NOTIFY_TOUCH, t->path);
+}
+
 static struct job *next_job(struct notify *n)
 {
+	struct job *j = NULL;
 	pthread_mutex_lock(&n->lock);
-	while (!n->ending && (!n->first || !n->began))
-		pthread_cond_wait(&n->more, &n->lock);
-	struct job *j = n->ending ? NULL : n->first;
-	if (j) {
-		n->first = j->next;
-		if (!n->first)
-			n->last = &n->first;
+	while (!n->ending) {
+		int64_t now = clock_mono_ms(), due = now + IDLE_MS;
+		j = pick(n, now, &due);
+		if (j)
+			break;
+		wait_until(n, due, now);
 	}
 	pthread_mutex_unlock(&n->lock);
 	return j;
@@ -189,29 +286,25 @@ static void add_job(struct notify *n, struct job *j)
 	pthread_mutex_unlock(&n->lock);
 }
 
-/* Touching twice in a row says nothing new. */
-static bool is_repeat(struct notify *n, enum notify_op op, const char *path)
+static bool post_touch(struct notify *n, const char *path)
 {
-	bool repeat = false;
 	pthread_mutex_lock(&n->lock);
-	for (const struct job *j = n->first; j && op == NOTIFY_TOUCH;
-	     j = j->next)
-		if (j->op == op && strcmp(j->path, path) == 0)
-			repeat = true;
+	struct touch *t = find_touch(n, path);
+	if (t && !t->wanted) {
+		t->wanted = true;
+		pthread_cond_signal(&n->more);
+	}
 	pthread_mutex_unlock(&n->lock);
-	return repeat;
+	return t != NULL;
 }
 
 void notify_post(struct notify *n, enum notify_op op, const char *path)
 {
-	if (is_repeat(n, op, path))
+	if (op == NOTIFY_TOUCH && post_touch(n, path))
 		return;
-	struct job *j = calloc(1, sizeof *j + strlen(path) + 1);
-	if (!j)
-		return;
-	j->op = op;
-	strcpy(j->path, path);
-	add_job(n, j);
+	struct job *j = job_new(op, path);
+	if (j)
+		add_job(n, j);
 }
 
 void notify_poll(struct notify *n, struct fuse_pollhandle *ph)

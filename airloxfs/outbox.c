@@ -48,12 +48,14 @@ static void add(struct outbox *o, struct post *p)
 	o->last = &p->next;
 	o->counts.queued++;
 	o->fresh++;
-	/* a poster more where all are at work */
+	/* a poster more where all are at work; each new item wakes one */
 	if (o->fresh > o->idle && o->posters < POSTERS &&
 	    pthread_create(&o->poster[o->posters], NULL, poster_thread,
 			   o) == 0)
 		o->posters++;
-	pthread_cond_broadcast(&o->work);
+	pthread_cond_signal(&o->work);
+	if (o->first == p)
+		pthread_cond_signal(&o->tick);
 }
 
 /* The writer gave up waiting (a signal): the item goes on. */
@@ -206,13 +208,13 @@ static void *timer_thread(void *arg)
 	while (!o->ending) {
 		struct timespec until;
 		while (!o->ending && !o->first)
-			pthread_cond_wait(&o->work, &o->lock);
+			pthread_cond_wait(&o->tick, &o->lock);
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += TIMER_MS * 1000000L;
 		until.tv_sec += until.tv_nsec / 1000000000;
 		until.tv_nsec %= 1000000000;
-		if (!o->ending)
-			pthread_cond_clockwait(&o->change, &o->lock,
+		if (!o->ending && !any_late(o, clock_mono_ms()))
+			pthread_cond_clockwait(&o->tick, &o->lock,
 					       CLOCK_MONOTONIC, &until);
 		answer_late(o, clock_mono_ms());
 	}
@@ -342,6 +344,7 @@ struct outbox *outbox_new(struct mount *m, struct err *e)
 	pthread_mutex_init(&o->lock, NULL);
 	pthread_cond_init(&o->work, NULL);
 	pthread_cond_init(&o->change, NULL);
+	pthread_cond_init(&o->tick, NULL);
 	o->blobs = file_make_dir(m->store->dir, "outbox", e);
 	if (o->blobs >= 0 && outbox_load(o, e) == 0)
 		return o;
@@ -375,6 +378,7 @@ void outbox_stop(struct outbox *o)
 		outbox_answer(p, 0);
 	pthread_cond_broadcast(&o->work);
 	pthread_cond_broadcast(&o->change);
+	pthread_cond_broadcast(&o->tick);
 	for (int i = 0; i < POSTERS; i++)
 		if (o->wire[i])
 			wire_abort(o->wire[i]);

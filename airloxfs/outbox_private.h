@@ -66,7 +66,9 @@ struct outbox {
 
 	pthread_mutex_t lock;	/* guards all below; after a file's lock,
 				 * before the mount's */
-	pthread_cond_t work, change;
+	pthread_cond_t work;	/* a poster goes on */
+	pthread_cond_t change;	/* a thread that waits for an answer */
+	pthread_cond_t tick;	/* the timer */
 	pthread_t poster[POSTERS], timer;
 	struct wire *wire[POSTERS];
 	int posters, idle;

@@ -146,8 +146,8 @@ void outbox_end(struct outbox *o, struct post *p, int answer)
 	p->ended = true;
 	bool theirs = p->waits;
 	outbox_answer(p, answer);
-	pthread_cond_broadcast(&o->change);
-	pthread_cond_broadcast(&o->work);
+	if (theirs)
+		pthread_cond_broadcast(&o->change);
 	pthread_mutex_unlock(&o->lock);
 	if (file)
 		out_drop(o->m, file);
@@ -242,10 +242,9 @@ static void sealed(struct outbox *o, struct post *p, bool online)
 	if (!online) {
 		o->draining_backlog = true;
 		p->deadline_ms = 1;
+		pthread_cond_signal(&o->tick);
 	}
-	pthread_cond_broadcast(&o->work);
-	pthread_cond_broadcast(&o->change);
-	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->lock);	/* this poster goes on with it */
 }
 
 static bool is_withdrawn(struct outbox *o, const struct post *p)
@@ -293,8 +292,7 @@ static void put_back(struct outbox *o, struct post *p, const struct err *e,
 	o->draining_backlog = true;
 	if (!online)
 		p->deadline_ms = 1;	/* known offline now */
-	pthread_cond_broadcast(&o->work);
-	pthread_cond_broadcast(&o->change);
+	pthread_cond_signal(&o->tick);
 	pthread_mutex_unlock(&o->lock);
 }
 

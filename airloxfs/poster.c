@@ -146,8 +146,7 @@ void outbox_end(struct outbox *o, struct post *p, int answer)
 	p->ended = true;
 	bool theirs = p->waits;
 	outbox_answer(p, answer);
-	if (theirs)
-		pthread_cond_broadcast(&o->change);
+	pthread_cond_broadcast(&o->change);
 	pthread_mutex_unlock(&o->lock);
 	if (file)
 		out_drop(o->m, file);

@@ -107,6 +107,7 @@ refused 64 'no command' alice explode
 refused 64 'no invite' alice info
 refused 64 'unknown flag' alice info --loud "$SENDER"
 refused 65 'no link' alice info "http://localhost/s/x#v=1"
+refused 77 "a runner's link" alice info "${SENDER/r=send/r=run}"
 refused 65 'cut link' alice info "${SENDER%????}"
 refused 65 'type' alice send file "$SENDER" "$T/f/n.md"
 refused 65 'size' alice send file "$SENDER" "$T/f/big"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# alone
 # timeout: 300
 #
 # Goal: whatever is wrong with what we are given: one sentence that says what

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# alone
 # timeout: 240
 #
 # Goal: 100 MB both ways: equal sums, and neither daemon above 32 MB.

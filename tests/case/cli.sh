@@ -50,6 +50,9 @@ HOME=$home XDG_CACHE_HOME=$home/.cache "$AIRLOXFS" watch --as wanda \
 wanda_pid=$!
 DAEMONS+=("$watch_pid" "$wanda_pid")
 assert_wait "cli olga info '$OWNER' | grep -q wanda" 10
+# Both have begun: what is left of a link is asterisks.
+assert_wait "grep -qF '****' /proc/$watch_pid/cmdline" 5
+assert_wait "grep -qF '****' /proc/$watch_pid/environ" 5
 cat "/proc/$watch_pid/cmdline" "/proc/$watch_pid/environ" \
 	"/proc/$wanda_pid/cmdline" "/proc/$wanda_pid/environ" |
 	tr '\0' '\n' >"$T/seen"

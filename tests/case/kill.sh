@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# alone
 # timeout: 240
 #
 # Goal: a writer that is killed sends nothing half; a daemon that is killed

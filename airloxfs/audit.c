@@ -7,6 +7,7 @@
 
 #include "airloxfs/audit.h"
 #include "airloxfs/store.h"
+#include "airloxfs/wait.h"
 #include "core/host/clock.h"
 
 #define AUDIT_REST_MS 1000	/* between two fetches, or ten times as long */
@@ -50,17 +51,9 @@ static void fetch(struct audit *a)
 
 static void rest(struct audit *a, int64_t ms)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
+	int64_t until = clock_mono_ms() + ms;
 	pthread_mutex_lock(&a->lock);
-	while (!a->ending &&
-	       pthread_cond_timedwait(&a->more, &a->lock, &until) == 0)
+	while (!a->ending && wait_until(&a->more, &a->lock, until))
 		;
 	pthread_mutex_unlock(&a->lock);
 }

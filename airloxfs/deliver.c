@@ -12,6 +12,7 @@
 #include "airloxfs/outbox.h"
 #include "airloxfs/tell_json.h"
 #include "airloxfs/text.h"
+#include "airloxfs/wait.h"
 #include "core/clear.h"
 #include "core/name.h"
 
@@ -164,18 +165,11 @@ static int on_event(void *arg, const struct event *ev, struct err *e)
 
 bool deliver_pause(struct deliver *d, int64_t ms)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
+	int64_t until = clock_mono_ms() + ms;
 	pthread_mutex_lock(&d->lock);
 	unsigned kicks = d->kicks;
 	while (!d->ending && d->kicks == kicks &&
-	       pthread_cond_timedwait(&d->more, &d->lock, &until) == 0)
+	       wait_until(&d->more, &d->lock, until))
 		;
 	bool on = !d->ending;
 	pthread_mutex_unlock(&d->lock);

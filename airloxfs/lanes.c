@@ -8,6 +8,7 @@
 
 #include "airloxfs/deliver_private.h"
 #include "airloxfs/tell_json.h"
+#include "airloxfs/wait.h"
 #include "core/host/clock.h"
 
 #define RETRY_MS 5000		/* after a fault of this machine */
@@ -427,12 +428,9 @@ static void put_back(struct deliver *d, struct ack *a)
 
 static bool idle(struct deliver *d)
 {
-	struct timespec until;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ACK_IDLE_MS / 1000;
 	pthread_mutex_lock(&d->lock);
 	if (!d->ending && !d->acks)
-		pthread_cond_timedwait(&d->more, &d->lock, &until);
+		wait_until(&d->more, &d->lock, clock_mono_ms() + ACK_IDLE_MS);
 	bool on = !d->ending;
 	pthread_mutex_unlock(&d->lock);
 	return on;

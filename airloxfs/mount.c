@@ -20,6 +20,7 @@
 #include "airloxfs/tell_json.h"
 #include "core/host/file.h"
 
+#define TICK_MS 60000
 #define STREAM_END_MS 500	/* readers of a stream get so long to close it */
 
 /* --- what is said of it --- */
@@ -98,6 +99,17 @@ void mount_closed(struct mount *m, const char *why)
 	tell_state(m, "closed", why);
 	outbox_over(m, why);
 	line_end(m, m->events);
+}
+
+int64_t mount_tick(struct mount *m)
+{
+	int64_t left = INT64_MAX;
+	const struct manifest *mf = &m->peer->manifest;
+	if (mf->expires_at_ms != MANIFEST_FOREVER)
+		left = mf->expires_at_ms - clock_relay_ms(&m->peer->clock);
+	if (left <= 0)
+		mount_closed(m, "the session has expired");
+	return left <= 0 || left > TICK_MS ? TICK_MS : left;
 }
 
 void mount_failed(struct mount *m, const struct err *why)

@@ -98,6 +98,10 @@ size_t mount_unsent(struct mount *m, struct buf *out);
 /* Ends everything; the same of what is left. */
 size_t mount_close(struct mount *m, struct buf *unsent);
 
+/* To be called now and then: ends a session whose time is up.  Returns in how
+ * many ms to look again. */
+int64_t mount_tick(struct mount *m);
+
 /* status, log and the last error, in one place.  Take the lock themselves. */
 void mount_online(struct mount *m);
 void mount_offline(struct mount *m, const struct err *why);

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "airloxfs/notify.h"
+#include "airloxfs/wait.h"
 #include "core/buf.h"
 #include "core/host/clock.h"
 
@@ -172,20 +173,6 @@ static struct job *job_new(enum notify_op op, const char *path)
 
 /* --- what comes next --- */
 
-static void wait_until(struct notify *n, int64_t due, int64_t now)
-{
-	struct timespec until;
-	int64_t ms = due - now;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
-	pthread_cond_timedwait(&n->more, &n->lock, &until);
-}
-
 static struct job *take_first(struct notify *n)
 {
 	struct job *j = n->first;
@@ -219,7 +206,7 @@ static struct job *next_job(struct notify *n)
 		j = pick(n, now, &due);
 		if (j)
 			break;
-		wait_until(n, due, now);
+		wait_until(&n->more, &n->lock, due);
 	}
 	pthread_mutex_unlock(&n->lock);
 	return j;

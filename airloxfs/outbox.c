@@ -8,11 +8,12 @@
 #include <time.h>
 
 #include "airloxfs/outbox_private.h"
+#include "airloxfs/wait.h"
 #include "core/host/clock.h"
 #include "core/host/file.h"
 
 #define TIMER_MS 200		/* how late a "queued" may be said */
-#define WITHDRAW_WAIT_S 1
+#define WITHDRAW_WAIT_MS 1000
 
 /* --- answers; with o->lock --- */
 
@@ -206,16 +207,11 @@ static void *timer_thread(void *arg)
 	struct outbox *o = arg;
 	pthread_mutex_lock(&o->lock);
 	while (!o->ending) {
-		struct timespec until;
 		while (!o->ending && !o->first)
 			pthread_cond_wait(&o->tick, &o->lock);
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += TIMER_MS * 1000000L;
-		until.tv_sec += until.tv_nsec / 1000000000;
-		until.tv_nsec %= 1000000000;
-		if (!o->ending && !any_late(o, clock_mono_ms()))
-			pthread_cond_clockwait(&o->tick, &o->lock,
-					       CLOCK_MONOTONIC, &until);
+		int64_t now = clock_mono_ms();
+		if (!o->ending && !any_late(o, now))
+			wait_until(&o->tick, &o->lock, now + TIMER_MS);
 		answer_late(o, clock_mono_ms());
 	}
 	pthread_mutex_unlock(&o->lock);
@@ -254,9 +250,7 @@ static bool is_leaving(const struct outbox *o, const struct outgoing *f)
 void outbox_withdraw(struct mount *m, struct outgoing *f)
 {
 	struct outbox *o = m->outbox;
-	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += WITHDRAW_WAIT_S;
+	int64_t until = clock_mono_ms() + WITHDRAW_WAIT_MS;
 	pthread_mutex_lock(&o->lock);
 	for (struct post *p = o->first; p; p = p->next)
 		if (p->file == f && !p->handed_over) {
@@ -265,8 +259,7 @@ void outbox_withdraw(struct mount *m, struct outgoing *f)
 		}
 	pthread_cond_broadcast(&o->work);
 	while (!o->ending && is_leaving(o, f) &&
-	       pthread_cond_clockwait(&o->change, &o->lock, CLOCK_MONOTONIC,
-				      &until) == 0)
+	       wait_until(&o->change, &o->lock, until))
 		;
 	pthread_mutex_unlock(&o->lock);
 }

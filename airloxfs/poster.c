@@ -9,6 +9,7 @@
 
 #include "airloxfs/outbox_private.h"
 #include "airloxfs/tell_json.h"
+#include "airloxfs/wait.h"
 #include "core/host/clock.h"
 #include "core/host/draft.h"
 
@@ -76,19 +77,10 @@ static int64_t next_due(const struct outbox *o, int64_t now)
 	return due;
 }
 
-static void sleep_until(struct outbox *o, int64_t due, int64_t now)
+static void sleep_until(struct outbox *o, int64_t due)
 {
-	struct timespec until;
-	int64_t ms = due - now;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += ms % 1000 * 1000000;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000;
-	}
 	o->idle++;
-	pthread_cond_clockwait(&o->work, &o->lock, CLOCK_MONOTONIC, &until);
+	wait_until(&o->work, &o->lock, due);
 	o->idle--;
 }
 
@@ -99,7 +91,7 @@ static struct post *next_post(struct outbox *o)
 		struct post *p = pick(o, now, is_over(o->m));
 		if (p)
 			return p;
-		sleep_until(o, next_due(o, now), now);
+		sleep_until(o, next_due(o, now));
 	}
 	return NULL;
 }

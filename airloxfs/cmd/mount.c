@@ -196,10 +196,11 @@ static void *signal_thread(void *arg)
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
 	int sig;
-	do
-		sig = sigwaitinfo(&set, &info);
-	while (sig < 0 && errno == EINTR);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	do {
+		int64_t ms = mount_tick(g->m);
+		struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+		sig = sigtimedwait(&set, &info, &t);
+	} while (sig < 0);
 	int64_t wait_ms = OUTBOX_WAIT_MS;
 	if (info.si_code == SI_QUEUE)
 		wait_ms = (int64_t)info.si_value.sival_int * 1000;

@@ -97,6 +97,9 @@ void outbox_done(struct outbox *o, const struct post *p, bool sent,
 int outbox_reopen(struct outbox *o, struct post *p, struct err *e);
 void outbox_drop_blob(struct outbox *o, struct post *p, bool to_cache);
 
+/* rescue.c: a text that was taken and then failed becomes a file of out/. */
+void outbox_rescue(struct outbox *o, struct post *p, const struct err *why);
+
 /* poster.c */
 void *poster_thread(void *outbox);
 void post_free(struct post *p);

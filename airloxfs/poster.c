@@ -170,12 +170,23 @@ static void succeed(struct outbox *o, struct post *p, uint64_t seq)
 		out_trim(o->m);
 }
 
+/* Nobody waits for the answer of a text: its close has returned 0. */
+static bool was_taken(struct outbox *o, const struct post *p)
+{
+	pthread_mutex_lock(&o->lock);
+	bool taken = !p->req && !p->draft[0];
+	pthread_mutex_unlock(&o->lock);
+	return taken;
+}
+
 static void fail(struct outbox *o, struct post *p, const struct err *why)
 {
 	if (p->at)
 		outbox_done(o, p, false, 0);
 	if (p->file)
 		out_set_state(o->m, p->file, p->gen, OUT_FAILED, NULL, 0, why);
+	else if (was_taken(o, p))
+		outbox_rescue(o, p, why);
 	count(o, false);
 	tell_failed(o->m, p, why);
 	outbox_drop_blob(o, p, false);

@@ -10,23 +10,29 @@ session_new
 printf '%s\n' "$OWNER" >"$T/owner.link"
 files_of() { find "$T/peers/$1" -type f | wc -l; }
 
-mount_at bob "$SENDER" "$T/b"
-mount_at carol "$SENDER" "$T/c"
+# The mounts reach the relay through a shim, the owner directly: that they are
+# offline while it closes the session is no matter of luck.
+shim_start
+through=$(sed "s|$RELAY_URL|$URL|" <<<"$SENDER")
+mount_at bob "$through" "$T/b"
+mount_at carol "$through" "$T/c"
 echo sent >"$T/c/out/sent.md"
 arrives "$T/b" sent.md >/dev/null
-relay_stop
+shim refuse
+shim reset
 assert_wait "grep -q ^offline '$T/b/status'"
-relay_start
 assert_status 0 as alice "$AIRLOXFS" close "@$T/owner.link"
-relay_stop
 cp /dev/stdin "$T/b/out/late.md" <<<'precious' || fail 'not taken'
 assert_eq "$(xattr "$T/b/out/late.md" state)" queued 'while offline'
-relay_start
+echo 'last words' >"$T/b/say" || fail 'said'
+shim pass
 for m in b c; do
 	echo reconnect >"$T/$m/ctl"
 	assert_wait "grep -q ^closed '$T/$m/status'"
 done
 assert_wait "[ \"\$(xattr '$T/b/out/late.md' state)\" = failed ]"
+assert_wait "grep -qsx 'last words' '$T/b/out/'said-*.txt"
+assert_eq "$(xattr "$T"/b/out/said-*.txt state)" failed 'a text, too'
 pass 'the session ended while it waited'
 
 umount_at "$T/c"
@@ -35,10 +41,10 @@ pass 'cache and state are gone'
 
 assert_status 75 as bob "$AIRLOXFS" umount "$T/b"
 assert_sentence
-grep -q '1 unsent.*late\.md.*forget ax_' "$T/said" ||
+grep -q '2 unsent.*forget ax_' "$T/said" ||
 	fail "said: $(cat "$T/said")"
 forget_mount "$T/b"
-mount_at bob "$SENDER" "$T/b"
+mount_at bob "$through" "$T/b"
 assert_eq "$(cat "$T/b/out/late.md")" precious 'it is there again'
 assert_match "$(head -n 1 "$T/b/status")" ^closed 'and the session is over'
 assert_status 75 as bob "$AIRLOXFS" umount "$T/b"
@@ -46,4 +52,15 @@ forget_mount "$T/b"
 assert_status 0 as bob "$AIRLOXFS" forget "$SESSION"
 assert_eq "$(files_of bob)" 0 'files after forget'
 pass 'what was unsent stays until it is forgotten'
+
+say 'a session that expires'
+session_new --ttl 6s
+mount_at dora "$SENDER" "$T/d"
+cat "$T/d/events" >"$T/seen" &
+reader=$!
+assert_wait "grep -q '^closed' '$T/d/status'" 15
+assert_errno ESHUTDOWN "open('$T/d/out/x.md', 'w')"
+wait "$reader" || fail 'a reader of events gets its end'
+umount_at "$T/d"
+pass 'expired'
 finish

@@ -11,6 +11,7 @@
 #define LANE_SMALL_MAX (1024 * 1024)
 #define LANE_BATCH 32		/* items that share one sync */
 #define LANE_QUEUE_MAX 2000	/* the stream waits above it */
+#define LANE_FAULTS 2		/* then others have their turn */
 
 enum task_kind { TASK_NEW, TASK_AGAIN, TASK_RESEED };
 
@@ -24,6 +25,7 @@ struct task {
 	int fd;				/* its blob, until it is durable */
 	bool unsettled;
 	bool abandoned;		/* we end before it was settled */
+	unsigned faults;	/* of this machine, while it was checked */
 };
 
 struct queue {

@@ -56,6 +56,14 @@ static struct in_item *find_seq(struct in *in, uint64_t seq)
 	return NULL;
 }
 
+static uint64_t record_of(struct in *in, const struct in_item *i)
+{
+	pthread_mutex_lock(&in->lock);
+	uint64_t at = i->at;
+	pthread_mutex_unlock(&in->lock);
+	return at;
+}
+
 int in_record(struct in *in, uint64_t at, struct index_record *r,
 	      struct buf *raw, struct err *e)
 {
@@ -139,6 +147,20 @@ static void damaged(struct mount *m, const char *id, const char *what)
 	deliver_refetch(m, id);
 }
 
+/* The nonce decides over every byte: it comes out of a chunk that was checked
+ * like those of the content. */
+static int read_nonce(struct view *v)
+{
+	size_t n = v->blob_n < INDEX_CHUNK ? (size_t)v->blob_n : INDEX_CHUNK;
+	cleanup_free uint8_t *chunk = malloc(n + 1);
+	if (!chunk)
+		return ENOMEM;
+	if (n < BLOB_OVERHEAD || read_chunks(v, 0, chunk, n) < 0)
+		return EIO;
+	memcpy(v->nonce, chunk, AEAD_NONCE);
+	return 0;
+}
+
 static int open_blob(struct mount *m, struct view *v)
 {
 	struct err e;
@@ -149,10 +171,11 @@ static int open_blob(struct mount *m, struct view *v)
 		return EIO;
 	}
 	v->blob_n = (uint64_t)st.st_size;
-	if (pread(v->fd, v->nonce, AEAD_NONCE, 0) != AEAD_NONCE) {
-		damaged(m, v->id, "was cut short");
-		return EIO;
-	}
+	int err = read_nonce(v);
+	if (err == EIO)
+		damaged(m, v->id, "was changed");
+	if (err)
+		return err;
 	session_item_key(v->key, m->peer->invite.keys.session_key,
 			 m->peer->manifest.session_id, v->id);
 	return 0;
@@ -192,7 +215,7 @@ static int fill_view(struct mount *m, struct handle *h, struct view *v)
 	struct err e;
 	cleanup_buf struct buf raw = { 0 };
 	strcpy(v->id, i->id);
-	if (in_record(m->in, i->at, &r, &raw, &e) < 0) {
+	if (in_record(m->in, record_of(m->in, i), &r, &raw, &e) < 0) {
 		mount_failed(m, &e);
 		return EIO;
 	}
@@ -321,7 +344,7 @@ static int read_attrs(struct mount *m, const struct node *n, const char *name,
 	struct err e;
 	int err = EIO;
 	cleanup_buf struct buf raw = { 0 }, skip = { 0 };
-	if (in_record(m->in, i->at, &r, &raw, &e) < 0)
+	if (in_record(m->in, record_of(m->in, i), &r, &raw, &e) < 0)
 		return EIO;
 	if (envelope_parse(&v, r.text, &e) == 0) {
 		err = name && put_attr(m, out, name, &r, &v) ? 0 : ENODATA;

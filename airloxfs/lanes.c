@@ -103,6 +103,12 @@ void lanes_push(struct deliver *d, enum task_kind kind, struct incoming *inc)
 	pthread_mutex_lock(&d->lock);
 	while (kind == TASK_NEW && q->n >= LANE_QUEUE_MAX && !d->ending)
 		pthread_cond_wait(&d->more, &d->lock);
+	if (kind == TASK_RESEED && q->n >= LANE_QUEUE_MAX) {
+		/* who asks a thousand times may ask once more */
+		pthread_mutex_unlock(&d->lock);
+		task_free(t);
+		return;
+	}
 	if (kind == TASK_NEW)
 		unsettled_put(d, t);
 	queue_put(q, t);
@@ -138,12 +144,13 @@ static void push_ack(struct deliver *d, const char *id)
 /* --- pending --- */
 
 static void add_pending(struct deliver *d, uint64_t seq, const char *id,
-			struct bytes envelope)
+			struct bytes envelope, int64_t asked_ms)
 {
 	struct pending *p = calloc(1, sizeof *p);
 	if (!p)
 		return;
 	p->seq = seq;
+	p->asked_ms = asked_ms;
 	strcpy(p->id, id);
 	buf_add(&p->envelope, envelope.p, envelope.n);
 	pthread_mutex_lock(&d->lock);
@@ -222,16 +229,22 @@ void deliver_refetch(struct mount *m, const char *id)
 		lanes_push(m->deliver, TASK_AGAIN, inc);
 }
 
-static void set_pending(struct deliver *d, const struct task *t)
+/* One that comes here again is known to be missing, and its holders were asked
+ * not long ago: a relay that says "present" and has nothing gets no loop. */
+static void set_pending(struct deliver *d, const struct task *t,
+			const struct err *why)
 {
 	const struct incoming *inc = t->inc;
+	bool again = t->kind != TASK_NEW;
 	struct err e;
-	in_note_pending(d->m, t->seq, buf_bytes(&inc->raw));
-	if (in_sync(d->m->in, &e) < 0)
+	if (!again)
+		in_note_pending(d->m, t->seq, buf_bytes(&inc->raw));
+	if (!again && in_sync(d->m->in, &e) < 0)
 		mount_failed(d->m, &e);
-	mount_log(d->m, "item %llu is not on the relay any more; asking those "
-		  "who hold it", (unsigned long long)t->seq);
-	add_pending(d, t->seq, inc->env.header.id, buf_bytes(&inc->raw));
+	mount_log(d->m, "item %llu is not here yet: %s; it is asked for again",
+		  (unsigned long long)t->seq, why->why);
+	add_pending(d, t->seq, inc->env.header.id, buf_bytes(&inc->raw),
+		    again ? clock_mono_ms() : 0);
 }
 
 /* --- one item --- */
@@ -242,6 +255,26 @@ static bool is_passing(const struct err *e)
 	return e->code == ERR_NET || e->code == ERR_RATE ||
 	       e->code == ERR_FULL || e->code == ERR_SYS ||
 	       e->code == ERR_MEMORY || e->code == ERR_TIMEOUT;
+}
+
+/* Gone, or something between us and it that refuses, or that is no relay: not
+ * a word about the item, which may come yet. */
+static bool is_missing(const struct err *e)
+{
+	return e->code == ERR_NOT_FOUND || e->code == ERR_GONE ||
+	       e->code == ERR_PROTO || (e->http && e->code != ERR_AUTH &&
+					!is_passing(e));
+}
+
+/* What could not be checked is tried again, but not for as long as it takes:
+ * an archive can be made to keep every checker busy.  0: refused, 1: later. */
+static int cannot_check(struct deliver *d, struct task *t, struct err *e)
+{
+	if (e->code != ERR_TIMEOUT)
+		return 1;
+	in_refuse(d->m, t->seq, t->inc->env.header.id, t->inc->author_shown,
+		  e);
+	return 0;
 }
 
 static int room_for(struct mount *m, uint64_t n, struct err *e)
@@ -268,12 +301,15 @@ static int take_item(struct deliver *d, struct wire *w, struct task *t,
 		return -1;
 	if (t->fd < 0)
 		t->fd = peer_fetch(m->peer, w, inc, NULL, NULL, e);
-	if (t->fd < 0 && (e->code == ERR_NOT_FOUND || e->code == ERR_GONE))
+	if (t->fd < 0 && is_missing(e))
 		return 1;
 	if (t->fd >= 0)
 		t->fresh = in_verify(m, inc, t->fd, e);
 	if (t->fresh)
 		return 0;
+	if (t->fd >= 0 && is_passing(e) && e->code != ERR_FULL &&
+	    ++t->faults >= LANE_FAULTS)
+		return cannot_check(d, t, e);
 	if (is_passing(e))
 		return -1;
 	if (e->code == ERR_AUTH) {
@@ -292,7 +328,7 @@ static void take_until_done(struct deliver *d, struct wire *w,
 	for (;;) {
 		int rc = take_item(d, w, t, &e);
 		if (rc == 1)
-			set_pending(d, t);
+			set_pending(d, t, &e);
 		if (rc >= 0)
 			return;
 		mount_heard(d->m, &e);
@@ -467,7 +503,7 @@ static void load_pending(void *arg, uint64_t seq, struct bytes envelope)
 	struct deliver *d = arg;
 	struct incoming *inc = in_incoming(d->m, seq, envelope);
 	if (inc)
-		add_pending(d, seq, inc->env.header.id, envelope);
+		add_pending(d, seq, inc->env.header.id, envelope, 0);
 	incoming_free(inc);
 }
 

@@ -398,11 +398,16 @@ int wire_blob_get(struct wire *w, const char *item_id, uint64_t n,
 	char tail[64];
 	struct rest_call c = { .method = "GET", .take = take,
 			       .take_arg = arg, .answer_max = n };
-	if (item_tail(tail, item_id, "/blob", e) < 0 ||
-	    call_tail(w, &c, tail, e) < 0)
+	if (item_tail(tail, item_id, "/blob", e) < 0)
 		return -1;
+	if (call_tail(w, &c, tail, e) < 0) {
+		/* of more than n bytes: that is a word about this item */
+		if (e && e->code == ERR_PROTO && c.http >= 200 && c.http < 300)
+			e->code = ERR_INVALID;
+		return -1;
+	}
 	if (c.received != n)
-		return err_set(e, ERR_PROTO, "the relay's blob is too short");
+		return err_set(e, ERR_INVALID, "the relay's blob is too short");
 	return 0;
 }
 

@@ -72,4 +72,35 @@ os.unlink(f"{out}/{name}")
 P
 pass 'drafts come back'
 
+say 'one bit of a stored blob, where it steers all the others'
+head -c 300000 /dev/urandom >"$T/bits.bin"
+cp "$T/bits.bin" "$B/out/bits.bin"
+entry=$(arrives "$A" bits.bin) || exit 1
+blob=$(ls "$T"/peers/alice/.cache/airlox/*/blobs/"$(xattr "$entry" id)")
+python3 - "$blob" "$entry" "$T/bits.bin" <<'P' || fail 'wrong bytes'
+import errno, os, sys, time
+blob, entry, good = sys.argv[1:]
+good = open(good, "rb").read()
+with open(blob, "r+b") as f:
+    first = f.read(1)
+    f.seek(0)
+    f.write(bytes([first[0] ^ 1]))
+end = time.time() + 20
+seen = []
+while time.time() < end:
+    try:
+        with open(entry, "rb") as f:
+            f.seek(200000)
+            got = f.read()
+        seen.append(0)
+        assert got == good[200000:], "garbage"
+        break
+    except OSError as e:
+        assert e.errno == errno.EIO, e
+        seen.append(e.errno)
+        time.sleep(0.1)
+assert seen[0] == errno.EIO and seen[-1] == 0, seen
+P
+pass 'EIO, and fetched again'
+
 finish

@@ -22,7 +22,6 @@ liar() {
 	DAEMONS=("$LIAR")
 	wait_line "$T/liar.out" '^[0-9]+$'
 	B=$T/b-$1
-	local link
 	link=$(sed "s|$RELAY_URL|http://127.0.0.1:$(cat "$T/liar.out")|" \
 		<<<"$OBSERVER")
 	mount_at "bob-$1" "$link" "$B"
@@ -94,6 +93,9 @@ assert_wait "[ \$(count_of '$B' repeat-3.md) = 1 ]" 15
 logged repeat
 true_in repeat
 for n in 1 2 3; do assert_eq "$(shown repeat $n)" 1 "repeat $n"; done
+umount_at "$B"
+mount_at bob-repeat "$link" "$B"
+for n in 1 2 3; do assert_eq "$(shown repeat $n)" 1 "$n, mounted again"; done
 truth_again repeat
 end repeat
 
@@ -120,6 +122,27 @@ for lie in back jump; do
 	logged $lie
 	true_in $lie
 	assert_eq "$(shown $lie 1)$(shown $lie 2)$(shown $lie 3)" 000 "$lie"
+	end $lie
+done
+
+say 'no blob, for a reason that is not the item'"'"'s'
+for lie in forbid redirect present; do
+	liar $lie
+	assert_wait "grep -qx 'pending 3' '$B/status'" 15
+	sleep 1
+	assert_eq "$(ls "$B/rejected" | wc -l)" 0 "$lie: refused"
+	n=$(wc -l <"$B/log")
+	sleep 2
+	[ $(($(wc -l <"$B/log") - n)) -le 3 ] || fail "$lie: it goes round"
+	truth_again $lie
+	for f in $(sed -n 's/.*item \([0-9]*\) is not here yet.*/\1/p' \
+		"$B/log" | sort -u); do
+		echo "fetch $f" >"$B/ctl"
+	done
+	for n in 1 2 3; do
+		assert_wait "[ \$(count_of '$B' $lie-$n.md) = 1 ]" 15
+	done
+	true_in $lie
 	end $lie
 done
 

@@ -19,6 +19,9 @@
     flip       one bit of each blob is another
     short      each blob is cut
     long       each blob has more after its end
+    forbid     no blob is given: 403
+    redirect   or one is found elsewhere: 302
+    present    each blob is gone, but whoever asks for it hears "present"
     noise      events of unknown kinds, without id, without data, with junk
     manifest   another owner's manifest
 """
@@ -145,14 +148,22 @@ class Handler(BaseHTTPRequestHandler):
         if (re.fullmatch(r"/v1/sessions/[^/]+", self.path)
                 and self.server.lies.now() == "manifest"):
             data = data.replace(b"max_item_bytes\\\":", b"max_item_bytes\\\":1")
-        self.send_response(answer.status)
+        lie, status = self.server.lies.now(), answer.status
+        if self.path.endswith("/blob"):
+            status = {"forbid": 403, "redirect": 302,
+                      "present": 410}.get(lie, status)
+        elif self.path.endswith("/want") and lie == "present":
+            status, data = 409, b'{"error":"present","message":""}'
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", "http://127.0.0.1:9/")
         for name in ("Content-Type", "Retry-After", "Date"):
             if answer.getheader(name) and name != "Date":
                 self.send_header(name, answer.getheader(name))
-        if answer.status != 204:
+        if status != 204:
             self.send_header("Content-Length", str(len(data)))
         self.end_headers()
-        if answer.status != 204:
+        if status != 204:
             self.wfile.write(data)
 
     def stream(self, relay, answer):

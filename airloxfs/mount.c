@@ -186,12 +186,16 @@ static int join(struct mount *m, struct invite *v,
 {
 	struct peer_options o = *po;
 	o.restore = store_load_identity;
+	o.restore_manifest = store_load_manifest;
 	o.restore_arg = m->store;
 	m->peer = peer_open(v, &o, e);
 	if (!m->peer) {
 		store_discard_empty(m->store);
 		return -1;
 	}
+	if (store_save_manifest(m->store, buf_bytes(&m->peer->signed_manifest),
+				e) < 0)
+		return -1;
 	return store_save_identity(m->store, &m->peer->identity, e);
 }
 

@@ -11,6 +11,7 @@
 #include "core/enc.h"
 #include "core/host/file.h"
 #include "core/json.h"
+#include "core/manifest.h"
 
 char *store_root(const char *cache_root, struct err *e)
 {
@@ -250,6 +251,24 @@ int store_load_identity(void *store, struct identity *id)
 		return 1;
 	journal_close(j);
 	return b.len ? parse_identity(buf_bytes(&b), id) : 1;
+}
+
+int store_save_manifest(struct store *s, struct bytes signed_manifest,
+			struct err *e)
+{
+	cleanup_buf struct buf old = { 0 };
+	if (store_load_manifest(s, &old) == 0 &&
+	    bytes_eq(buf_bytes(&old), signed_manifest))
+		return 0;
+	return file_write(s->dir, "manifest.json", signed_manifest, 0600, e);
+}
+
+int store_load_manifest(void *store, struct buf *out)
+{
+	const struct store *s = store;
+	struct err e;
+	return file_read(s->dir, "manifest.json", MANIFEST_MAX, out, &e) == 0
+		? 0 : 1;
 }
 
 void store_statfs(struct store *s, struct statvfs *out)

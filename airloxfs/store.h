@@ -50,6 +50,10 @@ struct journal *store_journal(struct store *s, const char *name,
 int store_save_identity(struct store *s, const struct identity *id,
 			struct err *e);
 int store_load_identity(void *store, struct identity *id); /* 0, 1: none */
+/* The signed manifest, which is no secret, once more where no sweep goes. */
+int store_save_manifest(struct store *s, struct bytes signed_manifest,
+			struct err *e);
+int store_load_manifest(void *store, struct buf *out);	/* 0, 1: none */
 
 /* Free space where drafts go. */
 void store_statfs(struct store *s, struct statvfs *out);

@@ -46,6 +46,9 @@ static int load_manifest(struct opening *s, struct err *e)
 	int r = cache_load_manifest(p->cache, &p->signed_manifest, e);
 	if (r < 0 && e->code == ERR_SYS)
 		return -1;
+	if (r == 1 && s->o->restore_manifest)
+		r = s->o->restore_manifest(s->o->restore_arg,
+					   &p->signed_manifest);
 	s->has_manifest = r == 0 &&
 		check_manifest(&p->manifest, buf_bytes(&p->signed_manifest),
 			       &p->invite, NULL) == 0;

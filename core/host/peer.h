@@ -34,6 +34,9 @@ struct peer_options {
 	/* A last resort against a lost identity: called where the cache has
 	 * none; fills id and returns 0, or 1.  May be NULL. */
 	int (*restore)(void *arg, struct identity *id);
+	/* The same for the manifest (verified like any other): a session that
+	 * has ended is swept from the cache, what was unsent is not. */
+	int (*restore_manifest)(void *arg, struct buf *signed_manifest);
 	void *restore_arg;
 };
 

@@ -56,11 +56,20 @@ pass 'what was unsent stays until it is forgotten'
 say 'a session that expires'
 session_new --ttl 6s
 mount_at dora "$SENDER" "$T/d"
+echo half >"$T/d/out/half.tmp"
 cat "$T/d/events" >"$T/seen" &
 reader=$!
 assert_wait "grep -q '^closed' '$T/d/status'" 15
 assert_errno ESHUTDOWN "open('$T/d/out/x.md', 'w')"
 wait "$reader" || fail 'a reader of events gets its end'
-umount_at "$T/d"
 pass 'expired'
+assert_status 75 as dora "$AIRLOXFS" umount "$T/d"
+forget_mount "$T/d"
+# Any start sweeps the cache of sessions that have expired.
+assert_status 69 as dora "$AIRLOXFS" items "$SENDER"
+mount_at dora "$SENDER" "$T/d"
+assert_eq "$(cat "$T/d/out/half.tmp")" 'half' 'a draft of then'
+assert_status 75 as dora "$AIRLOXFS" umount "$T/d"
+forget_mount "$T/d"
+pass 'what was unsent can be read when the cache was swept'
 finish

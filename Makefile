@@ -50,7 +50,8 @@ override LDFLAGS += -pie -Wl,-z,relro,-z,now $(SANFLAGS)
 
 LIBS_core := -lsodium -lcrypto -lpng -ljpeg -lwebpdemux -lwebp -lz -lunistring
 LIBS_airloxfs := -lcurl -lcjson -lfuse3 -lseccomp $(LIBS_core) -lpthread
-LIBS_relay := -lsodium -lcrypto -lunistring -lpthread
+LIBS_tests := -lssl $(LIBS_airloxfs)
+LIBS_relay := -lssl -lsodium -lcrypto -lunistring -lpthread
 
 core_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/*.c))
 host_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/host/*.c))
@@ -93,7 +94,7 @@ $(B)/libmount.a: $(filter-out %/main.o,$(mount_o))
 test_libs := $(B)/librelay.a $(B)/libmount.a $(B)/libhost.a $(B)/libcore.a
 $(B)/tests/%: $(B)/obj/tests/%.o $(test_libs)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_airloxfs)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 .PRECIOUS: $(B)/obj/%.o
 
 tests: all $(unit_bin) $(helper_bin)
@@ -117,7 +118,7 @@ arrows: all
 fuzz_bin := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/*.c))
 $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(test_libs)
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_airloxfs)
+	$(call say,LD,$@)$(CC) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 fuzz-bin: $(fuzz_bin)
 fuzz:
 	$(Q)$(MAKE) --no-print-directory B=build/fuzz CC=clang OPT='-O1 -g -Wno-error' \

@@ -5,18 +5,24 @@ _airlox_relay() {
 	local cur=${COMP_WORDS[COMP_CWORD]}
 	COMPREPLY=()
 	case ${COMP_WORDS[COMP_CWORD - 1]} in
-	--data)	COMPREPLY=($(compgen -d -- "$cur")); return ;;
+	--data|fsck)	COMPREPLY=($(compgen -d -- "$cur")); return ;;
+	--tls-*|--access-log)
+		COMPREPLY=($(compgen -f -- "$cur")); return ;;
+	--user)	COMPREPLY=($(compgen -u -- "$cur")); return ;;
 	--listen)
-		COMPREPLY=($(compgen -W "127.0.0.1:8440 [::1]:8440 unix:" \
+		COMPREPLY=($(compgen -W "127.0.0.1:8440 [::1]:8440 tls: unix:" \
 			-- "$cur")); return ;;
 	--threads)
 		COMPREPLY=($(compgen -W "1 2 3 4" -- "$cur")); return ;;
-	--max-*)
+	--max-*|--min-*|--trusted-proxies|--metrics-from)
 		return ;;
 	esac
-	COMPREPLY=($(compgen -W "--listen --data --ephemeral --threads
-		--max-item-bytes --max-session-bytes --max-items
-		--max-participants --max-sessions --max-ttl --no-never --help
-		--version" -- "$cur"))
+	COMPREPLY=($(compgen -W "--listen --data --ephemeral --tls-cert --tls-key --user
+		--threads --access-log --log-addresses --trusted-proxies
+		--metrics-from --max-item-bytes --max-session-bytes
+		--max-transfer-bytes --max-items --max-items-minute
+		--max-participants --max-sessions --max-sessions-hour
+		--max-streams --max-streams-each --min-free-bytes --max-ttl
+		--no-never --help --version fsck" -- "$cur"))
 }
 complete -F _airlox_relay airlox-relay

@@ -102,6 +102,7 @@ static int check_want(struct state *st, struct intent *it, struct item *item)
 	item->want_n = keep;
 	if (open)
 		return say(it, 204, NULL, NULL);
+	it->retry_s = WANT_LAPSE_MS / 1000;
 	if (it->by->want_n >= st->limits.wants)
 		return say(it, 429, "rate_limited", "too many open wants");
 	return 0;

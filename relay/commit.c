@@ -15,7 +15,7 @@ struct commit {
 	pthread_mutex_t lock;	/* the queue and stop */
 	pthread_cond_t more;
 	struct intent *first, **last;
-	bool stop;
+	bool stop, probe;
 };
 
 /* What the thread works on; only its own. */
@@ -88,12 +88,13 @@ static bool fits(const struct batch *b, const struct intent *it)
 	return true;
 }
 
-/* The head of the queue, as far as one batch goes; 0 at the very end. */
-static size_t take_batch(struct commit *c, struct batch *b)
+/* The head of the queue, as far as one batch goes; none, to try to write.
+ * false at the very end. */
+static bool take_batch(struct commit *c, struct batch *b)
 {
 	b->in_n = b->ok_n = b->bytes = 0;
 	pthread_mutex_lock(&c->lock);
-	while (!c->first && !c->stop)
+	while (!c->first && !c->stop && !c->probe)
 		pthread_cond_wait(&c->more, &c->lock);
 	while (c->first && b->in_n < BATCH_MAX && b->bytes < BATCH_BYTES &&
 	       fits(b, c->first)) {
@@ -104,8 +105,10 @@ static size_t take_batch(struct commit *c, struct batch *b)
 	}
 	if (!c->first)
 		c->last = &c->first;
+	bool go_on = b->in_n || c->probe;
+	c->probe = false;
 	pthread_mutex_unlock(&c->lock);
-	return b->in_n;
+	return go_on;
 }
 
 static bool is_event(enum rec_type type) { return fact_event(type) != NULL; }
@@ -158,6 +161,8 @@ static void check_batch(struct commit *c, struct batch *b,
 static void fail_batch(struct commit *c, struct batch *b, const struct err *e)
 {
 	tell("%s", e->why);
+	c->st->failing = true;
+	METRIC_ADD(c->st->metrics.write_failures, 1);
 	pthread_mutex_lock(&c->st->lock);
 	for (size_t i = 0; i < b->ok_n; i++) {
 		struct intent *it = b->ok[i];
@@ -171,6 +176,19 @@ static int status_of(enum rec_type type)
 {
 	return type == REC_SESSION || type == REC_JOIN || type == REC_ITEM ?
 	       201 : 204;
+}
+
+static void count(struct state *st, const struct intent *it)
+{
+	struct metrics *m = &st->metrics;
+	if (it->fact.type == REC_JOIN)
+		METRIC_ADD(m->joins, 1);
+	else if (it->fact.type == REC_EVICTED)
+		METRIC_ADD(m->evictions, 1);
+	else if (it->fact.type == REC_ITEM)
+		METRIC_ADD(m->items, 1);
+	if (it->fact.type == REC_ITEM || it->fact.type == REC_RESEEDED)
+		METRIC_ADD(m->bytes_in, it->blob_n);
 }
 
 /* The facts are durable: nothing may fail from here on.  If memory ends all
@@ -189,6 +207,7 @@ static void apply_batch(struct commit *c, struct batch *b)
 			raise(SIGTERM);
 		}
 		it->file.name = 0;
+		count(c->st, it);
 		commit_due(c, it->session, it->fact.at_ms);
 	}
 	pthread_mutex_unlock(&c->st->lock);
@@ -224,19 +243,47 @@ static void answer_batch(struct commit *c, struct batch *b)
 	}
 }
 
+static void succeed(struct commit *c, struct batch *b)
+{
+	c->st->failing = false;
+	METRIC_ADD(c->st->metrics.batches, 1);
+	apply_batch(c, b);
+}
+
+static void probe(struct commit *c)
+{
+	if (store_probe(c->st->store) < 0 || !c->st->failing)
+		return;
+	c->st->failing = false;
+	tell("writing works again");
+}
+
+void commit_probe(struct commit *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->probe = true;
+	pthread_cond_signal(&c->more);
+	pthread_mutex_unlock(&c->lock);
+}
+
 static void *run(void *arg)
 {
 	struct commit *c = arg;
 	static struct batch b;
 	while (take_batch(c, &b)) {
 		struct err e;
-		bool full = store_room(c->st->store, b.bytes, &e) < 0;
+		if (!b.in_n) {
+			probe(c);
+			continue;
+		}
+		bool full = (c->st->low && !state_can_write(c->st, &e)) ||
+			    store_room(c->st->store, b.bytes, &e) < 0;
 		check_batch(c, &b, full ? &e : NULL);
 		if (b.ok_n && store_append(c->st->store, b.rec, b.ok_n,
 					   &e) < 0)
 			fail_batch(c, &b, &e);
 		else if (b.ok_n)
-			apply_batch(c, &b);
+			succeed(c, &b);
 		answer_batch(c, &b);
 	}
 	return NULL;

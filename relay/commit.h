@@ -30,6 +30,7 @@ struct intent {
 	uint32_t gen;
 
 	int status;			/* the answer */
+	uint32_t retry_s;		/* of a 429 */
 	const char *error, *message;	/* static, from 400 on */
 	uint64_t seq;
 	char token[44];			/* of a join: for the answer, wiped */
@@ -47,6 +48,8 @@ void intent_free(struct intent *it);	/* its blob's file, if any, stays */
 struct commit;
 struct commit *commit_start(struct state *st, struct err *e);
 void commit_queue(struct commit *c, struct intent *it);	/* takes it over */
+/* Tries to write, after a write that failed: state.failing. */
+void commit_probe(struct commit *c);
 void commit_stop(struct commit *c);	/* after the queue is done */
 
 /* Queues the eviction of every item of s that is due.  Under the lock. */

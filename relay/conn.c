@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "relay/reply.h"
 #include "relay/route.h"
@@ -11,13 +12,15 @@
 
 #define HEAD_MS 10000
 #define IDLE_MS 60000
+#define CROWDED_MS 1000
 #define BODY_WINDOW_MS 30000
 #define BODY_WINDOW_BYTES (30u * 1000)
 #define DRAIN_MS 1000
 #define DRAIN_BYTES (256u * 1024)
 #define SLICE (128u * 1024)
 
-struct conn *conn_new(struct loop *l, int fd)
+struct conn *conn_new(struct loop *l, int fd, const struct addr *peer,
+		      bool tls)
 {
 	if ((size_t)fd >= l->by_fd_n) {
 		size_t n = (size_t)fd * 2 + 64;
@@ -31,11 +34,16 @@ struct conn *conn_new(struct loop *l, int fd)
 	struct conn *c = calloc(1, sizeof *c);
 	if (!c)
 		return NULL;
+	if (tls && !(c->tls = tls_new(fd))) {
+		free(c);
+		return NULL;
+	}
 	if (++l->generation == 0)
 		l->generation = 1;
 	c->loop = l;
 	c->fd = fd;
 	c->file = -1;
+	c->peer = *peer;
 	c->generation = l->generation;
 	c->deadline_ms = l->now_ms + HEAD_MS;
 	c->armed = EPOLLIN | EPOLLRDHUP;
@@ -43,6 +51,7 @@ struct conn *conn_new(struct loop *l, int fd)
 		.events = c->armed,
 		.data.u64 = (uint64_t)c->generation << 32 | (uint32_t)fd };
 	if (epoll_ctl(l->epfd, EPOLL_CTL_ADD, fd, &ev) < 0) {
+		tls_free(c->tls);
 		free(c);
 		return NULL;
 	}
@@ -89,6 +98,7 @@ void conn_close(struct conn *c)
 	end_request(c);
 	c->state = CONN_DEAD;
 	l->by_fd[c->fd] = NULL;
+	tls_free(c->tls);
 	close(c->fd);
 	if (c->prev)
 		c->prev->next = c->next;
@@ -109,13 +119,20 @@ void conn_free(struct conn *c)
 
 /* ---- output ---- */
 
+ssize_t conn_send(struct conn *c, const void *p, size_t n, int flags)
+{
+	if (c->tls)
+		return tls_send(c->tls, p, n);
+	return send(c->fd, p, n, MSG_NOSIGNAL | flags);
+}
+
 /* 1: sent, 0: would block, -1: broken */
 static int send_out(struct conn *c)
 {
 	int more = c->file_left || (c->req && c->req->listing) ? MSG_MORE : 0;
 	while (c->out_at < c->out.len) {
-		ssize_t n = send(c->fd, c->out.data + c->out_at,
-				 c->out.len - c->out_at, MSG_NOSIGNAL | more);
+		ssize_t n = conn_send(c, c->out.data + c->out_at,
+				      c->out.len - c->out_at, more);
 		if (n < 0)
 			return errno == EAGAIN ? 0 : -1;
 		c->out_at += (size_t)n;
@@ -131,7 +148,14 @@ static int send_file(struct conn *c)
 {
 	off_t at = c->file_at;
 	size_t want = c->file_left < SLICE ? (size_t)c->file_left : SLICE;
-	ssize_t n = sendfile(c->fd, c->file, &at, want);
+	ssize_t n;
+	if (c->tls) {
+		n = pread(c->file, c->loop->scratch, want, at);
+		if (n > 0)
+			n = tls_send(c->tls, c->loop->scratch, (size_t)n);
+	} else {
+		n = sendfile(c->fd, c->file, &at, want);
+	}
 	if (n == 0)
 		return -1;
 	if (n < 0)
@@ -144,6 +168,8 @@ static int send_file(struct conn *c)
 
 static void drain(struct conn *c)
 {
+	if (c->tls)
+		tls_shutdown(c->tls);
 	shutdown(c->fd, SHUT_WR);
 	end_request(c);
 	c->state = CONN_DRAIN;
@@ -214,6 +240,9 @@ static void read_head(struct conn *c)
 		return;
 	}
 	c->close = !h.keep_alive;
+	c->req->method = h.method;
+	c->req->began_ms = c->loop->now_ms;
+	c->req->client = c->peer;
 	c->req->http10 = h.http10;
 	c->req->chunked = h.chunked;
 	c->req->has_length = !h.chunked;
@@ -342,9 +371,15 @@ static void readable(struct conn *c)
 		conn_arm(c, c->state == CONN_SEND ? EPOLLOUT : 0);
 		return;
 	}
-	ssize_t n = recv(c->fd, l->scratch, LOOP_SCRATCH, 0);
-	if (n < 0 && errno == EAGAIN)
+	ssize_t n = c->tls ? tls_recv(c->tls, l->scratch, LOOP_SCRATCH) :
+			     recv(c->fd, l->scratch, LOOP_SCRATCH, 0);
+	if (n < 0 && errno == EAGAIN) {
+		/* a handshake may wait for either */
+		if (c->tls && c->state == CONN_HEAD)
+			conn_arm(c, EPOLLIN | EPOLLRDHUP |
+				 (tls_wants_write(c->tls) ? EPOLLOUT : 0u));
 		return;
+	}
 	if (n <= 0) {
 		conn_close(c);
 		return;
@@ -373,6 +408,8 @@ void conn_ready(struct conn *c, uint32_t events)
 			feed(c, NULL, 0);
 		if (c->state == CONN_DEAD)
 			return;
+		if (c->tls && c->state == CONN_HEAD)
+			events |= EPOLLIN;
 	}
 	if (events & (EPOLLIN | EPOLLRDHUP))
 		readable(c);
@@ -387,6 +424,15 @@ void conn_done(struct conn *c, struct intent *it)
 	else
 		route_done(c, it);
 	feed(c, NULL, 0);
+}
+
+/* Who has had a second and asks nothing gives way: ten thousand that dawdle
+ * keep nobody out for long. */
+void conn_crowded(struct conn *c)
+{
+	int64_t most = c->loop->now_ms + HEAD_MS - CROWDED_MS;
+	if (c->state == CONN_HEAD && c->deadline_ms < most)
+		c->deadline_ms = c->loop->now_ms;
 }
 
 void conn_tick(struct conn *c)

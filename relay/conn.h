@@ -16,6 +16,7 @@
 #include "relay/commit.h"
 #include "relay/http.h"
 #include "relay/loop.h"
+#include "relay/tls.h"
 
 enum conn_state {
 	CONN_HEAD, CONN_BODY, CONN_WAIT, CONN_SEND, CONN_STREAM, CONN_DRAIN,
@@ -28,6 +29,12 @@ struct upload;
 /* What is known of the request in hand. */
 struct req {
 	const struct route *route;
+	enum http_method method;
+	const char *allow;		/* of a 405 */
+	struct addr client;		/* the peer, or whom a proxy names */
+	bool forwarded;			/* not trusted, but says so */
+	int64_t began_ms;
+	uint32_t retry_s;		/* of a 429; 0: 1 */
 	uint64_t left;			/* of a body with a length */
 	bool chunked, has_length, http10, expect;
 	struct http_chunks chunks;
@@ -48,6 +55,8 @@ struct conn {
 	struct loop *loop;
 	int fd;
 	uint32_t generation, armed;
+	struct addr peer;
+	struct tls *tls;		/* NULL: plain */
 	enum conn_state state;
 	bool close;			/* after this answer */
 	bool blocked;			/* waits for EPOLLOUT */
@@ -70,12 +79,18 @@ struct conn {
 	uint32_t frame_at;		/* bytes sent of the event at cursor */
 };
 
-struct conn *conn_new(struct loop *l, int fd);
+/* A socket, who is on it, whether it does TLS.  Takes fd over, unless it
+ * gives NULL. */
+struct conn *conn_new(struct loop *l, int fd, const struct addr *peer,
+		      bool tls);
 void conn_free(struct conn *c);		/* what loop.dead holds */
 void conn_ready(struct conn *c, uint32_t events);
 void conn_done(struct conn *c, struct intent *it);	/* it came back */
 void conn_tick(struct conn *c);		/* once a second */
+void conn_crowded(struct conn *c);	/* the same, with no room for others */
 void conn_close(struct conn *c);	/* dead from here on */
+/* As send(2), and through TLS where it is. */
+ssize_t conn_send(struct conn *c, const void *p, size_t n, int flags);
 void conn_arm(struct conn *c, uint32_t events);
 
 #define KEEPALIVE_MS 15000

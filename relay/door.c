@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -45,6 +47,9 @@ static int open_unix(struct door *d, const char *path, struct err *e)
 	if (d->fd < 0 || bind(d->fd, (struct sockaddr *)&a, sizeof a) < 0)
 		return err_sys(e, "cannot listen on unix:%s", path);
 	strcpy(d->path, path);
+	/* as open as a port of this machine; its directory says to whom */
+	if (chmod(path, 0666) < 0)
+		return err_sys(e, "cannot open unix:%s to others", path);
 	snprintf(d->where, sizeof d->where, "unix:%s", path);
 	return 0;
 }
@@ -67,13 +72,24 @@ static int resolve(struct addrinfo **ai, const char *listen, struct err *e)
 			    gai_strerror(rc)) : 0;
 }
 
+static void name_tcp(struct door *d, const struct sockaddr_storage *a,
+		     socklen_t n)
+{
+	char host[64] = "?", port[16] = "?";
+	getnameinfo((const struct sockaddr *)a, n, host, sizeof host, port,
+		    sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+	bool v6 = a->ss_family == AF_INET6;
+	snprintf(d->where, sizeof d->where, "%s://%s%s%s:%s",
+		 d->tls ? "https" : "http", v6 ? "[" : "", host,
+		 v6 ? "]" : "", port);
+}
+
 static int open_tcp(struct door *d, const char *listen, struct err *e)
 {
 	struct addrinfo *ai;
 	struct sockaddr_storage a;
 	socklen_t n = sizeof a;
 	int one = 1;
-	char host[64], port[16];
 	if (resolve(&ai, listen, e) < 0)
 		return -1;
 	d->fd = socket(ai->ai_family, SOCK_STREAM | SOCK_NONBLOCK |
@@ -83,28 +99,99 @@ static int open_tcp(struct door *d, const char *listen, struct err *e)
 	freeaddrinfo(ai);
 	if (rc < 0 || getsockname(d->fd, (struct sockaddr *)&a, &n) < 0)
 		return err_sys(e, "cannot listen on %s", listen);
-	getnameinfo((struct sockaddr *)&a, n, host, sizeof host, port,
-		    sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-	bool v6 = a.ss_family == AF_INET6;
-	snprintf(d->where, sizeof d->where, "http://%s%s%s:%s", v6 ? "[" : "",
-		 host, v6 ? "]" : "", port);
+	name_tcp(d, &a, n);
 	return 0;
 }
 
-int door_open(struct door *d, const char *where, struct err *e)
+static int open_one(struct door *d, const char *where, struct err *e)
 {
 	*d = (struct door){ .fd = -1 };
-	int rc = strncmp(where, "unix:", 5) == 0 ?
+	d->tls = strncmp(where, "tls:", 4) == 0;
+	int rc = d->tls ? open_tcp(d, where + 4, e) :
+		 strncmp(where, "unix:", 5) == 0 ?
 		 open_unix(d, where + 5, e) : open_tcp(d, where, e);
 	if (rc == 0 && listen(d->fd, BACKLOG) < 0)
 		rc = err_sys(e, "cannot listen on %s", where);
 	return rc;
 }
 
-void door_close(struct door *d)
+/* ---- sockets that were handed over ---- */
+
+/* The n-th of the names, with colons between. */
+static bool named_tls(const char *names, int n)
 {
-	if (d->fd >= 0)
-		close(d->fd);
-	if (d->path[0])
-		unlink(d->path);
+	while (names && n-- > 0) {
+		names = strchr(names, ':');
+		names = names ? names + 1 : NULL;
+	}
+	return names && strncmp(names, "tls", 3) == 0 &&
+	       (names[3] == 0 || names[3] == ':');
+}
+
+static int inherit(struct doors *ds, struct err *e)
+{
+	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+	if (!pid || !fds || atol(pid) != (long)getpid())
+		return 0;
+	int n = atoi(fds);
+	if (n < 1 || n > DOORS_MAX)
+		return err_set(e, ERR_USAGE, "1 to %d sockets can be handed "
+			       "over", DOORS_MAX);
+	for (; ds->n < n; ds->n++) {
+		struct door *d = &ds->door[ds->n];
+		struct sockaddr_storage a = { 0 };
+		struct sockaddr_un *un = (struct sockaddr_un *)&a;
+		socklen_t size = sizeof a;
+		*d = (struct door){ .fd = 3 + ds->n };
+		d->tls = named_tls(getenv("LISTEN_FDNAMES"), ds->n);
+		if (fcntl(d->fd, F_SETFD, FD_CLOEXEC) < 0 ||
+		    fcntl(d->fd, F_SETFL, O_NONBLOCK) < 0 ||
+		    getsockname(d->fd, (struct sockaddr *)&a, &size) < 0)
+			return err_sys(e, "no socket was handed over as %d",
+				       d->fd);
+		if (a.ss_family == AF_UNIX)
+			snprintf(d->where, sizeof d->where, "unix:%.100s",
+				 un->sun_path);
+		else
+			name_tcp(d, &a, size);
+	}
+	return 0;
+}
+
+static int open_list(struct doors *ds, const char *list, struct err *e)
+{
+	while (*list) {
+		char where[160];
+		size_t n = strcspn(list, ", ");
+		if (n >= sizeof where || ds->n == DOORS_MAX)
+			return err_set(e, ERR_USAGE, "--listen takes at most "
+				       "%d places", DOORS_MAX);
+		memcpy(where, list, n);
+		where[n] = 0;
+		if (n && open_one(&ds->door[ds->n++], where, e) < 0)
+			return -1;
+		list += n + (list[n] != 0);
+	}
+	return ds->n ? 0 : err_set(e, ERR_USAGE, "--listen needs a place");
+}
+
+int doors_open(struct doors *ds, const char *list, struct err *e)
+{
+	*ds = (struct doors){ .n = 0 };
+	int rc = inherit(ds, e);
+	if (rc == 0 && ds->n == 0)
+		rc = open_list(ds, list ? list : "127.0.0.1:8440", e);
+	if (rc < 0)
+		doors_close(ds);
+	return rc;
+}
+
+void doors_close(struct doors *ds)
+{
+	for (int i = 0; i < ds->n; i++) {
+		if (ds->door[i].fd >= 0)
+			close(ds->door[i].fd);
+		if (ds->door[i].path[0])
+			unlink(ds->door[i].path);
+	}
 }

@@ -24,6 +24,7 @@ struct http_head {
 	struct bytes path;	/* begins with "/", not decoded */
 	struct bytes query;	/* after "?", or empty */
 	struct bytes authorization, last_event_id, target; /* p NULL: absent */
+	struct bytes forwarded;	/* the last X-Forwarded-For */
 	uint64_t length;	/* Content-Length, 0 without one */
 	bool has_length, chunked, expect, keep_alive, http10;
 	size_t size;		/* bytes of the head, its empty line too */

@@ -11,16 +11,26 @@ const struct limits limit_defaults = {
 	.items = 100000,
 	.wants = 64,
 	.never = true,
+	.sessions_hour = 100,
+	.items_minute = 6000,
+	.transfer_day = INT64_C(64) << 30,
+	.streams = 16000,
+	.streams_each = 32,
+	.free_bytes = INT64_C(128) << 20,
 };
 
 void limit_put(const struct limits *l, struct buf *out)
 {
 	buf_addf(out, "{\"envelope_bytes\":%d,\"item_bytes\":%lld,"
-		 "\"items\":%u,\"join_bytes\":%d,\"manifest_bytes\":%d,"
-		 "\"never\":%s,\"participants\":%u,\"session_bytes\":%lld,"
-		 "\"sessions\":%u,\"ttl_ms\":%lld}",
-		 ENVELOPE_MAX, (long long)l->item_bytes, l->items, JOIN_MAX,
-		 MANIFEST_MAX, l->never ? "true" : "false", l->participants,
-		 (long long)l->session_bytes, l->sessions,
+		 "\"items\":%u,\"items_minute\":%u,\"join_bytes\":%d,"
+		 "\"manifest_bytes\":%d,\"never\":%s,\"participants\":%u,"
+		 "\"session_bytes\":%lld,\"sessions\":%u,"
+		 "\"sessions_hour\":%u,\"streams\":%u,\"streams_each\":%u,"
+		 "\"transfer_day_bytes\":%lld,\"ttl_ms\":%lld}",
+		 ENVELOPE_MAX, (long long)l->item_bytes, l->items,
+		 l->items_minute, JOIN_MAX, MANIFEST_MAX,
+		 l->never ? "true" : "false", l->participants,
+		 (long long)l->session_bytes, l->sessions, l->sessions_hour,
+		 l->streams, l->streams_each, (long long)l->transfer_day,
 		 (long long)l->ttl_ms);
 }

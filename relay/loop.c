@@ -9,7 +9,8 @@
 #include <netinet/tcp.h>
 #include <time.h>
 
-#include "relay/conn.h"
+#include "relay/access.h"
+#include "relay/door.h"
 #include "relay/stream.h"
 #include "relay/tell.h"
 
@@ -20,15 +21,17 @@
 struct newcomer {
 	struct mail mail;	/* must be first */
 	int fd;
+	bool tls;
+	struct addr peer;
 };
 
 static struct loop loops[LOOPS_MAX];
 static int loop_n;
-static atomic_bool stopping;
+static atomic_bool stopping, reloading;
 static atomic_uint conn_count;
 static struct {
-	int fd;			/* the listening socket; the first reactor's */
-	bool paused;		/* no room for more connections */
+	const struct doors *doors;	/* the first reactor's */
+	atomic_bool paused;	/* no room for more connections */
 	unsigned turn;
 } door;
 
@@ -41,6 +44,21 @@ void loop_stop(void)
 		mailbox_ring(&loops[i].mail);
 }
 
+void loop_reload(void)
+{
+	reloading = true;
+	mailbox_ring(&loops[0].mail);
+}
+
+static void reload(void)
+{
+	struct err e;
+	reloading = false;
+	access_reopen();
+	if (tls_reload(&e) < 0)
+		tell("the old certificate stays: %s", e.why);
+}
+
 static int64_t clock_ms(clockid_t id)
 {
 	struct timespec ts;
@@ -50,10 +68,9 @@ static int64_t clock_ms(clockid_t id)
 
 int64_t loop_wall_ms(void) { return clock_ms(CLOCK_REALTIME); }
 
-static void adopt(struct loop *l, int fd)
+static void adopt(struct loop *l, int fd, const struct addr *peer, bool tls)
 {
-	struct conn *c = conn_new(l, fd);
-	if (!c) {
+	if (!conn_new(l, fd, peer, tls)) {
 		close(fd);
 		conn_count--;
 	}
@@ -68,12 +85,12 @@ static void tune(int fd)
 		   sizeof timeout_ms);
 }
 
-static void deal(struct loop *l, int fd)
+static void deal(struct loop *l, int fd, const struct addr *peer, bool tls)
 {
 	int to = (int)(door.turn++ % (unsigned)loop_n);
 	tune(fd);
 	if (to == l->index) {
-		adopt(l, fd);
+		adopt(l, fd, peer, tls);
 		return;
 	}
 	struct newcomer *n = malloc(sizeof *n);
@@ -82,31 +99,36 @@ static void deal(struct loop *l, int fd)
 		conn_count--;
 		return;
 	}
-	*n = (struct newcomer){ { NULL, MAIL_CONN }, fd };
+	*n = (struct newcomer){ { NULL, MAIL_CONN }, fd, tls, *peer };
 	loop_post(to, &n->mail);
 }
 
 static void pause_door(struct loop *l, bool pause)
 {
-	struct epoll_event ev = { .events = EPOLLIN,
-				  .data.u64 = (uint64_t)door.fd };
 	if (pause == door.paused)
 		return;
-	if (epoll_ctl(l->epfd, pause ? EPOLL_CTL_DEL : EPOLL_CTL_ADD, door.fd,
-		      &ev) == 0)
-		door.paused = pause;
+	door.paused = pause;
+	for (int i = 0; i < door.doors->n; i++) {
+		int fd = door.doors->door[i].fd;
+		struct epoll_event ev = { .events = EPOLLIN,
+					  .data.u64 = (uint64_t)fd };
+		epoll_ctl(l->epfd, pause ? EPOLL_CTL_DEL : EPOLL_CTL_ADD, fd,
+			  &ev);
+	}
 	if (pause)
 		tell("no room for more connections; they wait");
 }
 
-static void accept_some(struct loop *l)
+static void accept_some(struct loop *l, const struct door *d)
 {
 	for (int i = 0; i < 64; i++) {
 		if (conn_count >= l->st->limits.connections) {
 			pause_door(l, true);
 			return;
 		}
-		int fd = accept4(door.fd, NULL, NULL,
+		struct sockaddr_storage ss = { .ss_family = AF_UNSPEC };
+		socklen_t size = sizeof ss;
+		int fd = accept4(d->fd, (struct sockaddr *)&ss, &size,
 				 SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			if (errno == EMFILE || errno == ENFILE ||
@@ -114,8 +136,10 @@ static void accept_some(struct loop *l)
 				pause_door(l, true);
 			return;
 		}
+		struct addr peer;
+		addr_of(&peer, &ss);
 		conn_count++;
-		deal(l, fd);
+		deal(l, fd, &peer, d->tls);
 	}
 }
 
@@ -125,7 +149,7 @@ static void read_mail(struct loop *l)
 		next = m->next;
 		if (m->kind == MAIL_CONN) {
 			struct newcomer *n = (struct newcomer *)m;
-			adopt(l, n->fd);
+			adopt(l, n->fd, &n->peer, n->tls);
 			free(n);
 		} else if (m->kind == MAIL_NEWS) {
 			stream_news(l, (struct channel *)m);
@@ -183,11 +207,18 @@ static void tick(struct loop *l)
 {
 	l->ticked_ms = l->now_ms;
 	set_date(l);
+	access_flush(l);
 	for (struct conn *c = l->conns, *next; c; c = next) {
 		next = c->next;
+		if (door.paused)
+			conn_crowded(c);
 		conn_tick(c);
 	}
 	if (l->index == 0) {
+		l->st->metrics.connections = conn_count;
+		state_look(l->st);
+		if (l->st->failing)
+			commit_probe(l->commit);
 		if (door.paused && conn_count < l->st->limits.connections)
 			pause_door(l, false);
 		expire(l);
@@ -202,7 +233,9 @@ static void dispatch(struct loop *l, const struct epoll_event *ev)
 		if (fd == l->mail.fd)
 			read_mail(l);
 		else
-			accept_some(l);
+			for (int i = 0; i < door.doors->n; i++)
+				if (door.doors->door[i].fd == fd)
+					accept_some(l, &door.doors->door[i]);
 		return;
 	}
 	struct conn *c = l->by_fd[fd];
@@ -223,6 +256,8 @@ static void *run(void *arg)
 		for (int i = 0; i < n; i++)
 			dispatch(l, &ev[i]);
 		stream_turn(l);
+		if (l->index == 0 && reloading)
+			reload();
 		if (l->now_ms - l->ticked_ms >= TICK_MS)
 			tick(l);
 		bury(l);
@@ -253,20 +288,25 @@ static void loop_free(struct loop *l)
 {
 	l->commit = NULL;	/* a request that waits behind an answer */
 	read_mail(l);
-	while (l->conns)
+	while (l->conns) {
+		if (l->conns->state == CONN_STREAM)
+			stream_farewell(l->conns);
 		conn_close(l->conns);
+	}
 	bury(l);
 	stream_turn(l);
+	access_flush(l);
+	buf_free(&l->access);
 	mailbox_free(&l->mail);
 	close(l->epfd);
 	free(l->scratch);
 	free(l->by_fd);
 }
 
-int loop_run(int listen_fd, int n, struct state *st, struct commit *commit,
+int loop_run(const struct doors *ds, int n, struct state *st, struct commit *commit,
 	     struct err *e)
 {
-	door.fd = listen_fd;
+	door.doors = ds;
 	door.paused = true;
 	for (int i = 0; i < n; i++)
 		if (loop_init(&loops[i], i, st, commit, e) < 0)

@@ -12,6 +12,7 @@
 #define RELAY_LOOP_H
 
 #include "core/err.h"
+#include "relay/addr.h"
 #include "relay/hub.h"
 
 #define LOOP_SCRATCH (256u * 1024)
@@ -19,6 +20,7 @@
 
 struct state;
 struct commit;
+struct doors;
 
 struct loop {
 	int index, epfd;
@@ -36,13 +38,15 @@ struct loop {
 	struct state *st;
 	struct commit *commit;
 	uint8_t *scratch;
+	struct buf access;		/* lines of the access log */
 };
 
-/* listen_fd is non-blocking and listening.  Runs `n` reactors until
+/* The doors' sockets are non-blocking and listening.  Runs `n` reactors until
  * loop_stop; the calling thread is the first of them. */
-int loop_run(int listen_fd, int n, struct state *st, struct commit *commit,
+int loop_run(const struct doors *ds, int n, struct state *st, struct commit *commit,
 	     struct err *e);
 void loop_stop(void);		/* async-signal-safe */
+void loop_reload(void);		/* certificate, access log; so is this */
 /* Closes every connection.  After commit_stop, which still answers them. */
 void loop_finish(void);
 void loop_post(int index, struct mail *m);

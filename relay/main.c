@@ -3,6 +3,8 @@
  * airlox-relay: start, run, stop.  One process, one data directory. */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,14 +12,16 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "relay/commit.h"
+#include "relay/access.h"
 #include "relay/door.h"
 #include "relay/load.h"
 #include "relay/loop.h"
 #include "relay/options.h"
 #include "relay/pool.h"
 #include "relay/tell.h"
+#include "relay/tls.h"
 
 #define FDS_OWN 128	/* log, blobs in flight, and the like */
 
@@ -27,11 +31,20 @@ static void on_signal(int sig)
 	loop_stop();
 }
 
+static void on_hangup(int sig)
+{
+	(void)sig;
+	loop_reload();
+}
+
 static void set_signals(void)
 {
+	struct sigaction again = { .sa_handler = on_hangup,
+				   .sa_flags = SA_RESTART };
 	struct sigaction stop = { .sa_handler = on_signal };
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGINT, &stop, NULL);
+	sigaction(SIGHUP, &again, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -41,6 +54,7 @@ static void harden(void)
 	const struct rlimit none = { 0, 0 };
 	setrlimit(RLIMIT_CORE, &none);
 	prctl(PR_SET_DUMPABLE, 0);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	umask(077);
 }
 
@@ -137,53 +151,103 @@ static void evict_due(struct state *st, struct commit *commit)
 	pthread_mutex_unlock(&st->lock);
 }
 
+/* From here on another user, for good.  The sockets are open by now, and
+ * files that only root can read have been read. */
+static int drop_privileges(const char *name, struct err *e)
+{
+	if (!name) {
+		if (getuid() == 0)
+			tell("running as root; --user NAME is safer");
+		return 0;
+	}
+	const struct passwd *pw = getpwnam(name);
+	if (!pw)
+		return err_set(e, ERR_USAGE, "no user %s", name);
+	if (pw->pw_uid == getuid())
+		return 0;
+	if (initgroups(name, pw->pw_gid) < 0 || setgid(pw->pw_gid) < 0 ||
+	    setuid(pw->pw_uid) < 0)
+		return err_sys(e, "cannot become %s", name);
+	if (setuid(0) == 0)
+		return err_set(e, ERR_SYS, "could become root again");
+	harden();
+	return 0;
+}
+
+/* What root may have to open. */
+static int open_outside(struct doors *doors, const struct options *o,
+			struct err *e)
+{
+	if (access_open(o->access_log, o->log_addresses, e) < 0 ||
+	    (o->cert && tls_open(o->cert, o->key, e) < 0) ||
+	    doors_open(doors, o->listen, e) < 0)
+		return -1;
+	for (int i = 0; i < doors->n; i++) {
+		if (!doors->door[i].tls || o->cert)
+			continue;
+		doors_close(doors);
+		return err_set(e, ERR_USAGE, "a socket for TLS takes "
+			       "--tls-cert and --tls-key");
+	}
+	return 0;
+}
+
+static void greet(const struct doors *doors)
+{
+	for (int i = 0; i < doors->n; i++)
+		printf("listening on %s\n", doors->door[i].where);
+	fflush(stdout);
+}
+
 static int serve(struct options *o, struct err *e)
 {
 	static struct state st;
-	struct door door;
+	struct doors doors;
 	o->limits.connections = connections();
-	if (door_open(&door, o->listen, e) < 0)
+	if (open_outside(&doors, o, e) < 0)
 		return -1;
-	struct commit *commit = open_state(&st, o, e) < 0 ? NULL :
-				commit_start(&st, e);
+	struct commit *commit = NULL;
+	if (drop_privileges(o->user, e) == 0 && open_state(&st, o, e) == 0)
+		commit = commit_start(&st, e);
 	if (!commit) {
-		door_close(&door);
+		doors_close(&doors);
 		return -1;
 	}
 	evict_due(&st, commit);
 	set_signals();
-	printf("listening on %s\n", door.where);
-	fflush(stdout);
-	int rc = loop_run(door.fd, reactors(o->threads), &st, commit, e);
+	state_look(&st);
+	greet(&doors);
+	int rc = loop_run(&doors, reactors(o->threads), &st, commit, e);
 	close_state(&st, commit);
-	door_close(&door);
+	doors_close(&doors);
+	tls_close();
 	return rc;
+}
+
+static int run(int argc, char **argv, struct err *e)
+{
+	struct options o;
+	if (options_read(&o, argc, argv, e) < 0)
+		return -1;
+	if (o.help)
+		options_help();
+	else if (o.version)
+		puts("airlox-relay " AIRLOX_VERSION);
+	else
+		return serve(&o, e);
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	struct options o;
 	struct err e;
 	harden();
 	if (prim_init() < 0) {
 		tell("no randomness");
 		return 71;
 	}
-	if (options_read(&o, argc, argv, &e) < 0) {
-		tell("%s", e.why);
-		return err_exit(e.code);
-	}
-	if (o.help) {
-		fputs(options_help, stdout);
+	if (run(argc, argv, &e) == 0)
 		return 0;
-	}
-	if (o.version) {
-		puts("airlox-relay " AIRLOX_VERSION);
-		return 0;
-	}
-	if (serve(&o, &e) < 0) {
-		tell("%s", e.why);
-		return err_exit(e.code);
-	}
-	return 0;
+	tell("%s", e.why);
+	return err_exit(e.code);
 }

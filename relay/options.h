@@ -9,14 +9,18 @@
 #include "relay/limit.h"
 
 struct options {
-	const char *listen;	/* ADDR:PORT or unix:PATH */
+	const char *listen;	/* a list; NULL: the default */
 	const char *data;	/* NULL: ephemeral */
-	bool ephemeral, help, version;
+	const char *cert, *key;	/* TLS, or NULL */
+	const char *user;	/* to become, or NULL */
+	const char *access_log;	/* a file, "-", or NULL */
+	const char *fsck;	/* the directory to look at, or NULL */
+	bool ephemeral, help, version, log_addresses;
 	int64_t threads;	/* 0: one per core, at most 4 */
 	struct limits limits;
 };
 
 int options_read(struct options *o, int argc, char **argv, struct err *e);
-extern const char options_help[];
+void options_help(void);	/* to standard output */
 
 #endif

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/json.h"
+#include "relay/access.h"
 #include "relay/reply.h"
 #include "relay/tell.h"
 
@@ -29,6 +30,12 @@ static void settle_body(struct conn *c)
 static void head(struct conn *c, int status, const char *type)
 {
 	struct buf *b = &c->out;
+	struct metrics *m = &c->loop->st->metrics;
+	uint32_t retry_s = c->req && c->req->retry_s ? c->req->retry_s : 1;
+	METRIC_ADD(m->answers[status / 100 % 6], 1);
+	if (status == 429)
+		METRIC_ADD(m->limited, 1);
+	access_note(c, status);
 	buf_addf(b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
 		 http_reason(status), c->loop->date);
 	if (type)
@@ -39,7 +46,9 @@ static void head(struct conn *c, int status, const char *type)
 	if (status == 401)
 		buf_add_str(b, "WWW-Authenticate: Bearer\r\n");
 	if (status == 429 || status == 503)
-		buf_add_str(b, "Retry-After: 1\r\n");
+		buf_addf(b, "Retry-After: %u\r\n", retry_s);
+	if (status == 405 && c->req && c->req->allow)
+		buf_addf(b, "Allow: %s\r\n", c->req->allow);
 }
 
 static void finish(struct conn *c)
@@ -86,6 +95,12 @@ void reply_error(struct conn *c, int status, const char *code,
 	json_put_string(&b, bytes_str(message));
 	buf_add_byte(&b, '}');
 	reply_json(c, status, buf_bytes(&b));
+}
+
+void reply_later(struct conn *c, int64_t wait_ms, const char *message)
+{
+	c->req->retry_s = (uint32_t)((wait_ms + 999) / 1000);
+	reply_error(c, 429, "rate_limited", message);
 }
 
 void reply_err(struct conn *c, const struct err *e)

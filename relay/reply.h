@@ -13,6 +13,8 @@ void reply_text(struct conn *c, const char *type, struct bytes body);
 void reply_empty(struct conn *c);	/* 204 */
 void reply_error(struct conn *c, int status, const char *code,
 		 const char *message);
+/* 429, with a Retry-After. */
+void reply_later(struct conn *c, int64_t wait_ms, const char *message);
 void reply_err(struct conn *c, const struct err *e);
 /* n bytes of fd from `at` on; fd is taken over. */
 void reply_file(struct conn *c, int fd, int64_t at, uint64_t n);

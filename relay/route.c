@@ -11,6 +11,7 @@
 static const struct route routes[] = {
 	{ HTTP_GET, "/v1/health", 0, 0, NULL, NULL, serve_health, NULL },
 	{ HTTP_GET, "/v1/limits", 0, 0, NULL, NULL, serve_limits, NULL },
+	{ HTTP_GET, "/metrics", 0, 0, NULL, NULL, serve_metrics, NULL },
 	{ HTTP_POST, "/v1/sessions", 0, MANIFEST_MAX, NULL, NULL,
 	  serve_create, NULL },
 	{ HTTP_GET, S, 0, 0, NULL, NULL, serve_manifest, NULL },
@@ -68,16 +69,24 @@ static bool matches(const char *pattern, struct bytes path, struct parts *out)
 	return p == end && q == qend;
 }
 
+/* allow: the method that it would be, or NULL. */
 static const struct route *find(const struct http_head *h, struct parts *out,
-				bool *other_method)
+				const char **allow)
 {
-	*other_method = false;
+	static const char *const words[HTTP_OTHER][HTTP_OTHER] = {
+		{ "GET", "GET, POST", "GET, PUT" },
+		{ "GET, POST", "POST", "POST, PUT" },
+		{ "GET, PUT", "POST, PUT", "PUT" } };
+	enum http_method first = HTTP_OTHER;
+	*allow = NULL;
 	for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
 		if (!matches(routes[i].path, h->path, out))
 			continue;
 		if (routes[i].method == h->method)
 			return &routes[i];
-		*other_method = true;
+		if (first == HTTP_OTHER)
+			first = routes[i].method;
+		*allow = words[first][routes[i].method];
 	}
 	return NULL;
 }
@@ -122,17 +131,18 @@ void route_begin(struct conn *c, const struct http_head *h)
 	struct parts parts = { { 0 }, { 0 } };
 	struct req *r = c->req;
 	uint8_t hash[HASH_SIZE];
-	bool other_method;
 	int status = 0;
 	const char *why = NULL;
-	r->route = find(h, &parts, &other_method);
+	r->forwarded = !addr_client(&r->client, &c->loop->st->limits.proxies,
+				    h->forwarded);
+	r->route = find(h, &parts, &r->allow);
 	if (h->method == HTTP_OTHER)
 		c->close = true;	/* HEAD: no body is expected */
 	if (!r->route) {
-		reply_error(c, other_method ? 405 : 404,
-			    other_method ? "bad_request" : "not_found",
-			    other_method ? "not with this method" :
-					   "no such resource");
+		reply_error(c, r->allow ? 405 : 404,
+			    r->allow ? "bad_request" : "not_found",
+			    r->allow ? "not with this method" :
+				       "no such resource");
 		return;
 	}
 	if (parts.sid.p) {
@@ -177,6 +187,7 @@ void route_commit(struct conn *c, struct intent *it)
 void route_done(struct conn *c, struct intent *it)
 {
 	cleanup_buf struct buf b = { 0 };
+	c->req->retry_s = it->retry_s;
 	if (it->status >= 400) {
 		reply_error(c, it->status, it->error, it->message);
 	} else if (it->status == 204) {
@@ -190,4 +201,18 @@ void route_done(struct conn *c, struct intent *it)
 				 (unsigned long long)it->seq);
 		reply_json(c, it->status, buf_bytes(&b));
 	}
+}
+
+bool route_transfer(struct conn *c, uint64_t n)
+{
+	struct state *st = c->loop->st;
+	pthread_mutex_lock(&st->lock);
+	int64_t wait_ms = rate_take(&c->req->session->transfer, (double)n,
+				    (double)st->limits.transfer_day, DAY_MS,
+				    loop_wall_ms());
+	pthread_mutex_unlock(&st->lock);
+	if (wait_ms)
+		reply_later(c, wait_ms, "this session has moved as much as "
+			    "one may in a day");
+	return !wait_ms;
 }

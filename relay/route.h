@@ -35,12 +35,15 @@ void route_begin(struct conn *c, const struct http_head *h);
 
 /* Sends the intent on its way for c, or answers when it is NULL. */
 void route_commit(struct conn *c, struct intent *it);
+/* Counts n bytes against the session's transfer; false: answered. */
+bool route_transfer(struct conn *c, uint64_t n);
 /* The plain answer to an intent that came back. */
 void route_done(struct conn *c, struct intent *it);
 
 /* serve_session.c */
 void serve_health(struct conn *c);
 void serve_limits(struct conn *c);
+void serve_metrics(struct conn *c);
 void serve_create(struct conn *c);
 void serve_manifest(struct conn *c);
 void serve_join(struct conn *c);

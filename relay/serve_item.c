@@ -2,6 +2,7 @@
  *
  * serve_item: blobs out, and what receivers say of them. */
 #include <string.h>
+#include <unistd.h>
 
 #include "core/json.h"
 #include "relay/reply.h"
@@ -41,11 +42,18 @@ void serve_blob(struct conn *c)
 	cleanup_buf struct buf small = { 0 };
 	struct state *st = c->loop->st;
 	struct err e;
-	uint64_t n;
+	uint64_t n = 0;
 	int fd;
 	pthread_mutex_lock(&st->lock);
 	int rc = open_blob(c, &small, &fd, &n, &e);
 	pthread_mutex_unlock(&st->lock);
+	if (rc == 0 && !route_transfer(c, n)) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	if (rc == 0)
+		METRIC_ADD(st->metrics.bytes_out, n);
 	if (rc < 0)
 		reply_err(c, &e);
 	else if (fd < 0)

@@ -10,7 +10,25 @@
 
 void serve_health(struct conn *c)
 {
-	reply_json(c, 200, bytes_str("{\"status\":\"ok\"}"));
+	struct err e;
+	if (!state_can_write(c->loop->st, &e))
+		reply_error(c, 503, err_http_code(e.code), e.why);
+	else
+		reply_json(c, 200, bytes_str("{\"status\":\"ok\"}"));
+}
+
+/* For the operator: not for whom a proxy brings from elsewhere. */
+void serve_metrics(struct conn *c)
+{
+	struct state *st = c->loop->st;
+	cleanup_buf struct buf b = { 0 };
+	if (c->req->forwarded ||
+	    !addr_set_has(&st->limits.metrics, &c->req->client)) {
+		reply_error(c, 404, "not_found", "no such resource");
+		return;
+	}
+	metrics_put(st, &b);
+	reply_text(c, "text/plain; version=0.0.4", buf_bytes(&b));
 }
 
 void serve_limits(struct conn *c)
@@ -38,12 +56,31 @@ static int check_limits(const struct limits *l, const struct manifest *m,
 	return 0;
 }
 
+/* How long this address must wait to make one more session. */
+static int64_t wait_maker(struct conn *c, const char *id, int64_t now)
+{
+	struct state *st = c->loop->st;
+	pthread_mutex_lock(&st->lock);
+	int64_t wait_ms = state_find_any(st, id) ? 0 :
+		rate_table_take(st->makers, c->req->client,
+				st->limits.sessions_hour, HOUR_MS, now);
+	pthread_mutex_unlock(&st->lock);
+	return wait_ms;
+}
+
 void serve_create(struct conn *c)
 {
 	struct err e;
 	struct bytes body = buf_bytes(&c->req->body);
 	int64_t now = loop_wall_ms();
 	struct session *s = state_new(body, &e);
+	int64_t wait_ms = s ? wait_maker(c, s->id, now) : 0;
+	if (wait_ms) {
+		state_unref(s);
+		reply_later(c, wait_ms, "too many sessions from your address; "
+			    "try again later");
+		return;
+	}
 	if (!s || check_limits(&c->loop->st->limits, &s->m, now, &e) < 0) {
 		state_unref(s);
 		reply_err(c, &e);

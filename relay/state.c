@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "relay/state.h"
+#include "relay/tell.h"
 
 #define BUCKETS 4096
 
@@ -10,7 +11,32 @@ int state_init(struct state *st, const struct limits *limits, struct err *e)
 	*st = (struct state){ .limits = *limits, .bucket_n = BUCKETS };
 	pthread_mutex_init(&st->lock, NULL);
 	st->bucket = calloc(BUCKETS, sizeof *st->bucket);
-	return st->bucket ? 0 : err_set(e, ERR_MEMORY, "out of memory");
+	st->makers = rate_table_new();
+	st->free_bytes = -1;
+	return st->bucket && st->makers ? 0 :
+	       err_set(e, ERR_MEMORY, "out of memory");
+}
+
+bool state_can_write(struct state *st, struct err *e)
+{
+	if (st->low)
+		err_set(e, ERR_FULL, "the relay's disk is full; try again "
+			"later");
+	else if (st->failing)
+		err_set(e, ERR_SYS, "the relay cannot write now");
+	return !st->low && !st->failing;
+}
+
+void state_look(struct state *st)
+{
+	int64_t left = store_free(st->store);
+	bool low = left >= 0 && left < st->limits.free_bytes;
+	st->free_bytes = left;
+	if (low != st->low)
+		tell(low ? "the disk has less than --min-free-bytes: nothing "
+			   "new is taken" :
+			   "the disk has room again");
+	st->low = low;
 }
 
 void state_free(struct state *st)
@@ -21,6 +47,7 @@ void state_free(struct state *st)
 			state_unref(s);
 		}
 	free(st->bucket);
+	rate_table_free(st->makers);
 	pthread_mutex_destroy(&st->lock);
 }
 

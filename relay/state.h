@@ -18,6 +18,8 @@
 #include "relay/fact.h"
 #include "relay/hub.h"
 #include "relay/limit.h"
+#include "relay/metrics.h"
+#include "relay/rate.h"
 
 struct pool;
 
@@ -29,6 +31,8 @@ struct participant {
 	bool gone;			/* left, rejected or revoked */
 	uint64_t end_seq;		/* the last event it is told of */
 	uint32_t want_n;		/* of its wants, open ones */
+	uint32_t stream_n;		/* its open streams */
+	struct rate items;
 };
 
 struct want {
@@ -74,6 +78,7 @@ struct session {
 	uint64_t blob_bytes;
 	struct item *due;		/* every recipient has them: evict */
 	struct hub hub;
+	struct rate transfer;
 };
 
 struct state {
@@ -84,10 +89,20 @@ struct state {
 	struct blobs *blobs;
 	struct pool *pool;		/* NULL while starting */
 	struct limits limits;
+	struct rate_table *makers;	/* of sessions, by address */
+	struct metrics metrics;
+	/* not under the lock: */
+	atomic_bool low;		/* the disk has less than it should */
+	atomic_bool failing;		/* the last write failed */
+	atomic_llong free_bytes;	/* of the disk; -1: not known */
 };
 
 int state_init(struct state *st, const struct limits *limits, struct err *e);
 void state_free(struct state *st);
+/* Whether something new can be taken; ERR_FULL or ERR_SYS if not. */
+bool state_can_write(struct state *st, struct err *e);
+/* Looks at the disk. */
+void state_look(struct state *st);
 
 /* A new one from a signed manifest, in no table, with one reference. */
 struct session *state_new(struct bytes signed_manifest, struct err *e);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "core/prim.h"
 #include "relay/store_parts.h"
@@ -246,6 +247,30 @@ int store_room(struct store *st, size_t n, struct err *e)
 	return 0;
 }
 
+int64_t store_free(struct store *st)
+{
+	struct statvfs v;
+	if (st->dirfd < 0 || fstatvfs(st->dirfd, &v) < 0)
+		return -1;
+	return (int64_t)v.f_bavail * (int64_t)v.f_frsize;
+}
+
+int store_probe(struct store *st)
+{
+	uint8_t some[4096] = "probe";
+	if (st->dirfd < 0)
+		return 0;
+	int fd = openat(st->dirfd, "probe", O_WRONLY | O_CREAT | O_CLOEXEC,
+			0600);
+	if (fd < 0)
+		return -1;
+	int rc = write_all(fd, some, sizeof some, 0);
+	if (rc == 0)
+		rc = fdatasync(fd);
+	unlinkat(st->dirfd, "probe", 0);
+	return close(fd) < 0 ? -1 : rc;
+}
+
 static void count_batch(struct store *st, const struct store_rec *recs,
 			size_t n)
 {
@@ -258,6 +283,17 @@ static void count_batch(struct store *st, const struct store_rec *recs,
 	pthread_mutex_unlock(&st->lock);
 }
 
+/* What a failed write left and could not be cut off goes before anything is
+ * written behind it: a later start would take it for a record. */
+static int cut_torn(struct store *st, struct err *e)
+{
+	struct segment s = newest(st);
+	if (st->torn && ftruncate(s.fd, s.size) < 0)
+		return err_sys(e, "cannot write the log");
+	st->torn = false;
+	return 0;
+}
+
 int store_append(struct store *st, struct store_rec *recs, size_t n,
 		 struct err *e)
 {
@@ -266,7 +302,7 @@ int store_append(struct store *st, struct store_rec *recs, size_t n,
 		need += store_record_size((uint32_t)recs[i].body.n,
 				    (uint32_t)recs[i].blob.n);
 	struct segment s;
-	if (current(st, need, &s, e) < 0)
+	if (cut_torn(st, e) < 0 || current(st, need, &s, e) < 0)
 		return -1;
 	buf_reset(&st->batch);
 	for (size_t i = 0; i < n; i++) {
@@ -285,8 +321,7 @@ int store_append(struct store *st, struct store_rec *recs, size_t n,
 		pthread_mutex_lock(&st->lock);
 		st->seg[st->seg_n - 1].ahead = 0;
 		pthread_mutex_unlock(&st->lock);
-		if (ftruncate(s.fd, s.size) < 0 && e)
-			e->code = ERR_SYS;
+		st->torn = ftruncate(s.fd, s.size) < 0;
 		return -1;
 	}
 	count_batch(st, recs, n);

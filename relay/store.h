@@ -78,6 +78,11 @@ int store_room(struct store *st, size_t n, struct err *e);
 int store_append(struct store *st, struct store_rec *recs, size_t n,
 		 struct err *e);
 
+/* Free bytes of the disk, as far as they are ours; -1 for memory. */
+int64_t store_free(struct store *st);
+/* Whether a write reaches the disk: 0 or -1. */
+int store_probe(struct store *st);
+
 /* Adds the record's body (or its blob) to out. */
 int store_read(struct store *st, const struct rec_loc *loc, struct buf *out,
 	       struct err *e);

@@ -32,6 +32,7 @@ struct store {
 	struct segment *seg;	/* by number, rising */
 	size_t seg_n, seg_cap;
 	struct buf batch;
+	bool torn;		/* a failed write is still to be cut off */
 };
 
 static inline uint32_t store_padded(uint32_t n) { return (n + 7u) & ~7u; }

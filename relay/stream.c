@@ -22,17 +22,39 @@ static struct channel *channel_of(struct loop *l, struct session *s)
 	return *slot;
 }
 
+/* Under the lock. */
+static bool has_room(const struct conn *c)
+{
+	struct state *st = c->loop->st;
+	return st->metrics.streams < st->limits.streams &&
+	       c->req->by->stream_n < st->limits.streams_each;
+}
+
+static void count_stream(struct state *st, struct participant *p,
+			 struct channel *ch, int n)
+{
+	ch->stream_n += (uint32_t)n;
+	p->stream_n += (uint32_t)n;
+	atomic_fetch_add(&st->metrics.streams, (unsigned)n);
+}
+
 void stream_begin(struct conn *c, uint64_t cursor)
 {
 	struct session *s = c->req->session;
 	int size = SEND_BUFFER;
 	pthread_mutex_lock(&c->loop->st->lock);
-	struct channel *ch = channel_of(c->loop, s);
+	bool room = has_room(c);
+	struct channel *ch = room ? channel_of(c->loop, s) : NULL;
 	if (ch)
-		ch->stream_n++;
+		count_stream(c->loop->st, c->req->by, ch, 1);
 	if (cursor > s->event_n)
 		cursor = s->event_n;
 	pthread_mutex_unlock(&c->loop->st->lock);
+	if (!room) {
+		reply_later(c, STALL_MS, "too many streams are open; close "
+			    "some, or try again later");
+		return;
+	}
 	if (!ch) {
 		reply_error(c, 503, "unavailable", "out of memory");
 		return;
@@ -68,7 +90,7 @@ void stream_end(struct conn *c)
 	if (c->stream_next)
 		c->stream_next->stream_prev = c->stream_prev;
 	pthread_mutex_lock(&c->loop->st->lock);
-	ch->stream_n--;
+	count_stream(c->loop->st, c->by, ch, -1);
 	pthread_mutex_unlock(&c->loop->st->lock);
 	state_unref(c->session);
 	c->session = NULL;
@@ -94,8 +116,8 @@ static void moved(struct conn *c)
 static int send_own(struct conn *c)
 {
 	while (c->out_at < c->out.len) {
-		ssize_t n = send(c->fd, c->out.data + c->out_at,
-				 c->out.len - c->out_at, MSG_NOSIGNAL);
+		ssize_t n = conn_send(c, c->out.data + c->out_at,
+				      c->out.len - c->out_at, 0);
 		if (n < 0)
 			return errno == EAGAIN ? 0 : -1;
 		c->out_at += (size_t)n;
@@ -152,7 +174,25 @@ static enum next look(struct conn *c, struct frame **f, size_t *n)
 	return what;
 }
 
-static int send_frames(struct conn *c, struct frame **f, size_t n)
+/* Through TLS, one after the other: what could not be sent is offered again
+ * as it was. */
+static ssize_t send_sealed(struct conn *c, struct frame **f, size_t n)
+{
+	ssize_t all = 0;
+	uint32_t skip = c->frame_at;
+	for (size_t i = 0; i < n; i++, skip = 0) {
+		ssize_t sent = conn_send(c, f[i]->text + skip,
+					 f[i]->n - skip, 0);
+		if (sent < 0)
+			return all ? all : -1;
+		all += sent;
+		if ((size_t)sent < f[i]->n - skip)
+			break;
+	}
+	return all;
+}
+
+static ssize_t send_plain(struct conn *c, struct frame **f, size_t n)
 {
 	struct iovec iov[HUB_GATHER];
 	for (size_t i = 0; i < n; i++)
@@ -160,13 +200,19 @@ static int send_frames(struct conn *c, struct frame **f, size_t n)
 	iov[0].iov_base = f[0]->text + c->frame_at;
 	iov[0].iov_len = f[0]->n - c->frame_at;
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = n };
-	ssize_t sent = sendmsg(c->fd, &m, MSG_NOSIGNAL);
+	return sendmsg(c->fd, &m, MSG_NOSIGNAL);
+}
+
+static int send_frames(struct conn *c, struct frame **f, size_t n)
+{
+	ssize_t sent = c->tls ? send_sealed(c, f, n) : send_plain(c, f, n);
 	if (sent < 0)
 		return errno == EAGAIN ? 0 : -1;
 	moved(c);
 	size_t left = (size_t)sent + c->frame_at, i = 0;
 	for (; i < n && left >= f[i]->n; i++)
 		left -= f[i]->n;
+	METRIC_ADD(c->loop->st->metrics.events_sent, i);
 	c->cursor += i;
 	c->frame_at = (uint32_t)left;
 	return i == n ? 1 : 0;
@@ -210,6 +256,17 @@ void stream_keepalive(struct conn *c)
 {
 	buf_add_str(&c->out, ":\n\n");
 	stream_pump(c);
+}
+
+void stream_farewell(struct conn *c)
+{
+	if (c->frame_at)
+		return;		/* amid an event that nobody may break */
+	buf_addf(&c->out, ": the relay stops; come back\nretry: %d\n\n",
+		 1000 + c->fd % 16 * 250);
+	send_own(c);
+	if (c->tls)
+		tls_shutdown(c->tls);
 }
 
 void stream_news(struct loop *l, struct channel *ch)

@@ -13,6 +13,8 @@ void stream_begin(struct conn *c, uint64_t cursor);
 void stream_end(struct conn *c);	/* c is closing */
 /* Sends what there is, until it would block. */
 void stream_pump(struct conn *c);
+/* The relay stops: come back, but not all at once. */
+void stream_farewell(struct conn *c);
 void stream_keepalive(struct conn *c);
 /* Mail from the hub, and a turn of the work that it brings: at most
  * STREAM_SLICE streams. */

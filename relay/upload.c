@@ -76,11 +76,34 @@ static int begin_blob(struct conn *c, struct upload *u, struct err *e)
 	return blob_create(c->loop->st->blobs, &u->blob, &u->fd, e);
 }
 
+/* Too fast, or no room: said before a byte of the body is kept. */
+static bool has_leave(struct conn *c, bool item)
+{
+	struct state *st = c->loop->st;
+	int64_t wait_ms = 0;
+	struct err e;
+	if (st->low && !state_can_write(st, &e)) {
+		reply_error(c, 507, "disk_full", e.why);
+		return false;
+	}
+	pthread_mutex_lock(&st->lock);
+	if (item)
+		wait_ms = rate_take(&c->req->by->items, 1,
+				    st->limits.items_minute, MINUTE_MS,
+				    loop_wall_ms());
+	pthread_mutex_unlock(&st->lock);
+	if (wait_ms)
+		reply_later(c, wait_ms, "too many items a minute");
+	return !wait_ms;
+}
+
 void upload_post_begin(struct conn *c)
 {
 	struct req *r = c->req;
 	uint64_t most = 4 + ENVELOPE_MAX + BLOB_OVERHEAD +
 			(uint64_t)r->session->m.max_item_bytes;
+	if (!has_leave(c, true))
+		return;
 	if (r->by->cert.role == ROLE_OBSERVER)
 		reply_error(c, 403, "forbidden", "an observer may not post");
 	else if (r->has_length && r->left > most)
@@ -109,7 +132,7 @@ void upload_put_begin(struct conn *c)
 {
 	const char *error, *message;
 	struct err e;
-	struct upload *u = upload_new(c, true);
+	struct upload *u = has_leave(c, false) ? upload_new(c, true) : NULL;
 	if (!u)
 		return;
 	pthread_mutex_lock(&c->loop->st->lock);
@@ -120,7 +143,8 @@ void upload_put_begin(struct conn *c)
 	else if (c->req->has_length && c->req->left != u->expected)
 		reply_error(c, 400, "bad_request",
 			    "not the length that was signed");
-	else if (begin_blob(c, u, &e) < 0)
+	else if (route_transfer(c, u->expected) &&
+		 begin_blob(c, u, &e) < 0)
 		reply_err(c, &e);
 }
 
@@ -156,7 +180,8 @@ static void judge(struct conn *c, struct upload *u, uint64_t rest)
 	pthread_mutex_unlock(&st->lock);
 	if (rc < 0)
 		reply_error(c, 409, error, message);
-	else if (begin_blob(c, u, &e) < 0)
+	else if (route_transfer(c, u->expected) &&
+		 begin_blob(c, u, &e) < 0)
 		reply_err(c, &e);
 }
 

@@ -43,7 +43,7 @@ class Peer:
                                                timeout=20 * lib.SLOW)
 
     def ask(self, method, path, body=None, **headers):
-        if not path.startswith("/v1"):
+        if not path.startswith(("/v1", "/metrics")):
             path = f"/v1/sessions/{self.sid}{path}"
         fields = {k.replace("_", "-"): v for k, v in headers.items()}
         if self.token:

@@ -46,7 +46,7 @@ def all_there(peer, taken, what):
 
 def main():
     mount_small("8m")
-    relay = lib.Relay()
+    relay = lib.Relay("--min-free-bytes", "0")
     party = Party(relay, most=8 << 20)
     party.create()
     alice = party.join("sender", "alice")

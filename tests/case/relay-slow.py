@@ -62,7 +62,7 @@ def resume(peer, seen, total, random_):
 
 
 def main():
-    relay = lib.Relay()
+    relay = lib.Relay("--max-streams-each", "1000")
     party = Party(relay)
     party.create()
     alice = party.join("sender", "alice")

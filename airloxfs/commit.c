@@ -30,37 +30,37 @@ void commit_wrote(struct outgoing *f, pid_t tid)
 	f->writers[0] = process;
 }
 
-static bool held_elsewhere(struct mount *m, const struct outgoing *f,
-			   const struct node *n,
+static bool held_elsewhere(const struct outgoing *f, uint64_t ino,
 			   const struct proc_flusher *flusher, pid_t tid)
 {
 	struct proc_flusher opener;
-	(void)m;
 	proc_look(&opener, f->opener);
 	if (flusher->exiting || !flusher->alive || !opener.alive)
-		return proc_anyone_holds(geteuid(), n->ino);
-	return proc_holds(tid, n->ino) ||
-	       (flusher->tgid != f->opener && proc_holds(f->opener, n->ino));
+		return proc_anyone_holds(geteuid(), ino);
+	return proc_holds(tid, ino) ||
+	       (flusher->tgid != f->opener && proc_holds(f->opener, ino));
 }
 
-enum commit commit_decide(struct mount *m, struct outgoing *f,
-			  const struct node *n, pid_t tid)
+enum commit commit_decide(struct outgoing *f, uint64_t ino, const char *name,
+			  pid_t tid)
 {
 	struct proc_flusher flusher;
+	struct err e;
 	if (!f->dirty || f->temporary || !vault_size(f->vault) ||
-	    out_is_draft_name(n->name))
+	    out_is_draft_name(name))
 		return COMMIT_NOT;
 	if (f->write_errno)
 		return COMMIT_FAILED;
 	proc_look(&flusher, tid);
 	if (flusher.signal && is_writer(f, flusher.tgid)) {
-		f->poisoned = true;
-		snprintf(f->error, sizeof f->error, "its writer was killed by "
-			 "signal %d: write it anew, or echo 'send %s' > ctl",
-			 flusher.signal, n->name);
+		f->poisoned = f->header_stale = true;
+		err_set(&e, ERR_SYS, "its writer was killed by signal %d: "
+			"write it anew, or echo 'send %s' > ctl",
+			flusher.signal, name);
+		snprintf(f->error, sizeof f->error, "%s", e.why);
 		return COMMIT_NOT;
 	}
-	if (f->poisoned || held_elsewhere(m, f, n, &flusher, tid))
+	if (f->poisoned || held_elsewhere(f, ino, &flusher, tid))
 		return COMMIT_NOT;
 	return COMMIT_NOW;
 }

@@ -18,8 +18,8 @@
 enum commit { COMMIT_NOT, COMMIT_NOW, COMMIT_FAILED };
 
 /* Called with f->lock.  COMMIT_FAILED: f->write_errno. */
-enum commit commit_decide(struct mount *m, struct outgoing *f,
-			  const struct node *n, pid_t tid);
+enum commit commit_decide(struct outgoing *f, uint64_t ino, const char *name,
+			  pid_t tid);
 /* A process wrote to the draft. */
 void commit_wrote(struct outgoing *f, pid_t tid);
 

@@ -116,11 +116,13 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 		fuse_reply_err(req, ENOENT);
 		return;
 	}
-	struct fuse_entry_param e;
-	fill_entry(n, &e);
-	n->lookups++;
+	n->opens++;
 	mount_unlock(m);
-	fuse_reply_entry(req, &e);
+	reply_entry(req, n);
+	mount_lock(m);
+	n->opens--;
+	tree_settle(m->tree, n);
+	mount_unlock(m);
 }
 
 static void forget_one(struct mount *m, fuse_ino_t ino, uint64_t count)
@@ -486,8 +488,9 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
 	struct node *dir = get(req, parent), *n = NULL;
 	if (!dir)
 		return;
+	bool ours = from_helper(req);
 	int err = EPERM;
-	if (from_helper(req)) {
+	if (ours) {
 		n = reveal(m, dir, name);
 		err = n ? 0 : ENOENT;
 	} else if (m->stopping) {
@@ -498,7 +501,7 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
 	struct handle *h = err ? NULL : handle_new(req, n, fi->flags);
 	if (!err && !h)
 		err = ENOMEM;
-	if (!err && !from_helper(req) && n->ops->open)
+	if (!err && !ours && n->ops->open)
 		err = n->ops->open(m, h);
 	if (err) {
 		if (h)
@@ -514,7 +517,14 @@ static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
 	fi->fh = (uintptr_t)h;
 	fi->direct_io = h->direct;
 	fi->keep_cache = h->keep;
-	fuse_reply_create(req, &e, fi);
+	if (fuse_reply_create(req, &e, fi) == 0)
+		return;
+	if (!ours && n->ops->release)
+		n->ops->release(m, h);
+	mount_lock(m);
+	n->lookups--;
+	mount_unlock(m);
+	handle_free(m, h);
 }
 
 static void op_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name,

@@ -12,13 +12,19 @@
 
 #define LINE_READ_MAX (128 * 1024)
 
-/* A handle's place, and its request while it waits. */
+/* A read that waits: processes that share a descriptor may have several. */
+struct parked {
+	struct parked *next;
+	struct fuse_req *req;
+	size_t want;
+};
+
+/* A handle's place, and its reads while they wait, in their order. */
 struct reader {
 	struct line *line;
 	struct reader *next;
 	uint64_t pos;
-	struct fuse_req *req;		/* parked, or NULL */
-	size_t want;
+	struct parked *parked;
 	struct fuse_pollhandle *ph;	/* to be woken, or NULL */
 };
 
@@ -77,8 +83,12 @@ static bool answer(struct line *l, struct reader *r, struct fuse_req *req,
 static void wake_all(struct mount *m, struct line *l)
 {
 	for (struct reader *r = l->readers; r; r = r->next) {
-		if (r->req && answer(l, r, r->req, r->want))
-			r->req = NULL;
+		while (r->parked && answer(l, r, r->parked->req,
+					   r->parked->want)) {
+			struct parked *p = r->parked;
+			r->parked = p->next;
+			free(p);
+		}
 		if (r->ph) {
 			notify_poll(m->notify, r->ph);
 			r->ph = NULL;
@@ -149,17 +159,39 @@ static void line_release(struct mount *m, struct handle *h)
 	free(r);
 }
 
+static int park(struct reader *r, struct fuse_req *req, size_t want)
+{
+	struct parked *p = calloc(1, sizeof *p), **at = &r->parked;
+	if (!p)
+		return -1;
+	*p = (struct parked){ .req = req, .want = want };
+	while (*at)
+		at = &(*at)->next;
+	*at = p;
+	return 0;
+}
+
+static bool unpark(struct reader *r, const struct fuse_req *req)
+{
+	struct parked **at = &r->parked, *p;
+	while (*at && (*at)->req != req)
+		at = &(*at)->next;
+	p = *at;
+	if (!p)
+		return false;
+	*at = p->next;
+	free(p);
+	return true;
+}
+
 /* The reader was interrupted: whoever still has its request answers it. */
 static void line_interrupt(struct fuse_req *req, void *arg)
 {
 	struct line *l = arg;
 	bool found = false;
 	pthread_mutex_lock(&l->lock);
-	for (struct reader *r = l->readers; r; r = r->next)
-		if (r->req == req) {
-			r->req = NULL;
-			found = true;
-		}
+	for (struct reader *r = l->readers; r && !found; r = r->next)
+		found = unpark(r, req);
 	pthread_mutex_unlock(&l->lock);
 	if (found)
 		fs_reply_error(req, EINTR);
@@ -174,15 +206,12 @@ static void line_read(struct mount *m, struct fuse_req *req,
 	fs_on_interrupt(req, line_interrupt, l);
 	pthread_mutex_lock(&l->lock);
 	if (!answer(l, r, req, n)) {
-		/* FOPEN_STREAM lets two reads of one handle come at once */
-		if (h->flags & O_NONBLOCK || r->req) {
+		if (h->flags & O_NONBLOCK)
 			fs_reply_error(req, EAGAIN);
-		} else if (fs_interrupted(req)) {
+		else if (fs_interrupted(req))
 			fs_reply_error(req, EINTR);
-		} else {
-			r->req = req;
-			r->want = n;
-		}
+		else if (park(r, req, n) < 0)
+			fs_reply_error(req, ENOMEM);
 	}
 	pthread_mutex_unlock(&l->lock);
 }

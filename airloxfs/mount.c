@@ -18,6 +18,7 @@
 #include "airloxfs/outbox.h"
 #include "airloxfs/store.h"
 #include "airloxfs/tell_json.h"
+#include "core/clear.h"
 #include "core/host/file.h"
 
 #define TICK_MS 60000
@@ -118,7 +119,9 @@ void mount_failed(struct mount *m, const struct err *why)
 	m->last_error = *why;
 	m->last_error_ms = clock_now_ms();
 	mount_unlock(m);
-	mount_log(m, "failed: %s", why->why);
+	cleanup_buf struct buf text = { 0 };
+	clear_escape(&text, bytes_str(why->why));
+	mount_log(m, "failed: %s", buf_cstr(&text));
 }
 
 void mount_heard(struct mount *m, const struct err *e)

@@ -82,6 +82,10 @@ int out_name_ok(struct mount *m, const char *name, struct err *e)
 	if (name_check(bytes_str(name), e) < 0)
 		return -1;
 	enum item_type t = draft_type(bytes_str(name), &wrapped);
+	if (wrapped && strlen(name) > NAME_MAX_BYTES - strlen(".zip"))
+		return err_set(e, ERR_NAME, "the name is too long: it travels "
+			       "as NAME.zip, and %d bytes are the most",
+			       NAME_MAX_BYTES);
 	if (mf->allowed[t])
 		return 0;
 	/* without an extension it may turn out to be no text */
@@ -204,6 +208,8 @@ static int draft_open(struct mount *m, struct handle *h)
 	f->handles++;
 	if (h->flags & O_TRUNC)
 		err = cut_to(m, f, 0);
+	if (err)
+		f->handles--;
 	pthread_mutex_unlock(&f->lock);
 	return err;
 }
@@ -231,7 +237,7 @@ static void draft_read(struct mount *m, struct fuse_req *req, struct handle *h,
 static int write_failed(struct mount *m, struct outgoing *f,
 			const struct err *e)
 {
-	f->poisoned = true;
+	f->poisoned = f->header_stale = true;
 	f->write_errno = err_errno(e);
 	snprintf(f->error, sizeof f->error, "%s", e->why);
 	mount_failed(m, e);
@@ -279,12 +285,16 @@ static int draft_truncate(struct mount *m, struct node *n, uint64_t size)
 {
 	struct outgoing *f = n->data;
 	struct err e;
-	int err = 0;
+	int err;
+	if (m->closed)
+		return ESHUTDOWN;
+	/* nothing of the content is lost: whoever asked can go on */
+	if (check_size(m, n, size, &e) < 0) {
+		mount_failed(m, &e);
+		return err_errno(&e);
+	}
 	pthread_mutex_lock(&f->lock);
-	if (check_size(m, n, size, &e) < 0)
-		err = write_failed(m, f, &e);
-	else
-		err = cut_to(m, f, size);
+	err = cut_to(m, f, size);
 	pthread_mutex_unlock(&f->lock);
 	return err;
 }
@@ -317,7 +327,7 @@ static void draft_flush(struct mount *m, struct fuse_req *req,
 	bool top = h->node->parent == m->dir_out;
 	mount_unlock(m);
 	pthread_mutex_lock(&f->lock);
-	enum commit c = top ? commit_decide(m, f, h->node, tid) : COMMIT_NOT;
+	enum commit c = top ? commit_decide(f, h->node->ino, name, tid) : COMMIT_NOT;
 	int err = c == COMMIT_FAILED ? f->write_errno : 0;
 	if (c == COMMIT_NOW)
 		f->dirty = false;

@@ -14,7 +14,8 @@
 
 #define OUT_RECORDS 1000	/* sent or failed ones that are kept */
 #define OUT_WRITERS 8		/* processes remembered per draft */
-#define OUT_RENAME_WAIT_MS 1000	/* a rename holds its directory: not longer */
+#define OUT_CALL_WAIT_MS 1000	/* a rename holds its directory, a verb one of
+				 * few threads: they wait no longer */
 
 enum out_state { OUT_STAGED, OUT_QUEUED, OUT_SENT, OUT_FAILED };
 

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "airloxfs/ctl.h"
+#include "airloxfs/notify.h"
 #include "airloxfs/out_private.h"
 #include "airloxfs/outbox.h"
 #include "airloxfs/text.h"
@@ -56,7 +57,9 @@ static int pack_node(struct packing *k, struct node *n, struct buf *path)
 {
 	size_t len = path->len;
 	bool is_dir = tree_is_dir(n);
+	mount_lock(k->m);
 	buf_addf(path, "%s%s", len ? "/" : "", n->name);
+	mount_unlock(k->m);
 	int rc = name_check_entry(buf_bytes(path), k->e);
 	if (rc == 0)
 		rc = zip_writer_begin(k->w, buf_bytes(path), is_dir,
@@ -109,32 +112,59 @@ static int pack(struct mount *m, struct node *dir, struct vault *to,
 	return rc;
 }
 
-/* D.zip appears in out/ as the record of what was sent. */
+/* The kernel knows the file that was there: it stays, with other bytes. */
+static void replace_bytes(struct mount *m, struct outgoing *f,
+			  struct vault *v)
+{
+	pthread_mutex_lock(&f->lock);
+	store_draft_remove(m->store, vault_id(f->vault));
+	vault_close(f->vault);
+	f->vault = v;
+	f->gen++;
+	f->dirty = f->poisoned = f->temporary = false;
+	f->write_errno = 0;
+	f->state = OUT_STAGED;
+	mount_lock(m);
+	f->is_record = false;
+	f->node->size = vault_size(v);
+	mount_unlock(m);
+	pthread_mutex_unlock(&f->lock);
+}
+
+/* D.zip appears in out/ as the record of what was sent; v becomes its own.
+ * The record is held. */
 static struct outgoing *add_record(struct mount *m, const char *name,
 				   struct vault *v)
 {
+	cleanup_buf struct buf path = { 0 };
 	struct outgoing *f = out_file_new(v);
 	if (!f)
 		return NULL;
 	mount_lock(m);
 	struct node *old = tree_find(m->dir_out, name);
-	if (old && old->ops == &out_file_ops) {
-		store_draft_remove(m->store, vault_id(
-			((struct outgoing *)old->data)->vault));
-		tree_unlink(m->tree, old);
-		old = NULL;
-	}
 	struct node *n = old ? NULL : out_add(m, m->dir_out, name, 0644, f);
+	if (old && old->ops == &out_file_ops)
+		n = old;
 	if (n) {
 		n->size = vault_size(v);
 		n->opens++;
 	}
 	mount_unlock(m);
-	if (n)
+	if (n && n != old)
 		return f;
 	struct node stray = { .data = f };
+	if (n)
+		f->vault = NULL;
+	else
+		store_draft_remove(m->store, vault_id(v));
 	out_file_free(&stray);
-	return NULL;
+	if (!n)
+		return NULL;
+	replace_bytes(m, n->data, v);
+	buf_addf(&path, "out/%s", name);
+	if (buf_cstr(&path))	/* its size was known, and is another now */
+		notify_post(m->notify, NOTIFY_TOUCH, buf_cstr(&path));
+	return n->data;
 }
 
 static int send_dir(struct mount *m, struct node *dir, struct err *e)
@@ -156,7 +186,7 @@ static int send_dir(struct mount *m, struct node *dir, struct err *e)
 	struct outgoing *f = add_record(m, name, v);
 	if (!f)
 		return err_set(e, ERR_EXISTS, "out/%s is in the way", name);
-	int err = outbox_commit_wait(m, f, name, OUTBOX_WAIT_MS);
+	int err = outbox_commit_wait(m, f, name, OUT_CALL_WAIT_MS);
 	out_drop(m, f);
 	if (!err)
 		return 0;

@@ -238,7 +238,7 @@ static int commit_verb(struct mount *m, const char *name, bool retry,
 	}
 	pthread_mutex_unlock(&f->lock);
 	if (rc == 0) {
-		int err = outbox_commit_wait(m, f, name, OUTBOX_WAIT_MS);
+		int err = outbox_commit_wait(m, f, name, OUT_CALL_WAIT_MS);
 		if (err) {
 			mount_lock(m);
 			*e = m->last_error;

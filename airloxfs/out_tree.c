@@ -202,6 +202,10 @@ static int commit_renamed(struct mount *m, struct node *n, struct node *dir,
 	if (n->ops != &out_file_ops || !is_top(m, dir) ||
 	    out_is_draft_name(name))
 		return 0;
+	if (out_name_ok(m, name, &e) < 0) {
+		mount_failed(m, &e);
+		return err_errno(&e);
+	}
 	pthread_mutex_lock(&f->lock);
 	bool send = (f->dirty || f->state == OUT_FAILED) && !f->poisoned &&
 		    vault_size(f->vault);
@@ -209,11 +213,7 @@ static int commit_renamed(struct mount *m, struct node *n, struct node *dir,
 		f->dirty = false;
 	f->temporary = false;
 	pthread_mutex_unlock(&f->lock);
-	if (out_name_ok(m, name, &e) < 0) {
-		mount_failed(m, &e);
-		return err_errno(&e);
-	}
-	return send ? outbox_commit_wait(m, f, name, OUT_RENAME_WAIT_MS) : 0;
+	return send ? outbox_commit_wait(m, f, name, OUT_CALL_WAIT_MS) : 0;
 }
 
 static int replace_target(struct mount *m, const struct node *n,

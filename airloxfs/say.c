@@ -80,10 +80,10 @@ static void say_flush(struct mount *m, struct fuse_req *req,
 	pthread_mutex_unlock(&say_lock);
 	if (text.len && text.data[text.len - 1] == '\n')
 		text.len--;
-	if (text.data && !buf_failed(&text))
+	if (text.len && !buf_failed(&text))
 		outbox_say(m, buf_bytes(&text), req);
 	else
-		fs_reply_error(req, failed ? EFBIG : 0);
+		fs_reply_error(req, failed ? EFBIG : text.failed ? ENOMEM : 0);
 	buf_free(&text);
 }
 

@@ -3,6 +3,7 @@
 #   make            build everything into build/
 #   make demo       two mounts, a relay, a file that crosses, step by step
 #   make check      every test: plain, ASan+UBSan, TSan, fuzz seeds
+#   make bench      speed, each number beside one of another program's
 #   make vectors    the conformance vectors (V=FILE for another file)
 #   make arrows     who may include whom, and what the relay must not hold
 #   make deps       install what building needs (Debian; asks for root)
@@ -29,7 +30,7 @@ PKGS := libsodium libcrypto zlib libpng libjpeg libwebpdemux libwebp libcurl lib
 PKG_CFLAGS := $(shell $(PKGCONF) --cflags $(PKGS) 2>/dev/null)
 
 # A machine without the packages should hear it in one sentence.
-ifneq ($(filter-out deps demo check clean uninstall fuzz-seeds,\
+ifneq ($(filter-out deps demo check bench clean uninstall fuzz-seeds,\
 	$(or $(MAKECMDGOALS),all)),)
 missing := $(shell for p in $(PKGS) libseccomp; do \
 	$(PKGCONF) --exists $$p 2>/dev/null || echo $$p; done)
@@ -59,6 +60,7 @@ mount_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard airloxfs/*.c airloxfs/cmd/*.c)
 relay_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard relay/*.c))
 unit_bin := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*.c))
 helper_bin := $(patsubst tests/hostile/%.c,$(B)/tests/hostile/%,$(wildcard tests/hostile/*.c))
+bench_bin := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2);)
@@ -110,6 +112,12 @@ demo:
 check:
 	$(Q).ci/deps check
 	$(Q)tests/check
+# One table at the end; F=WORD for the rows whose file has it in its name.
+bench-bin: all $(bench_bin)
+bench:
+	$(Q).ci/deps bench
+	$(Q)$(MAKE) --no-print-directory -j2 bench-bin
+	$(Q)tests/bench/run --build $(B) $(if $(F),--filter $(F))
 
 arrows: all
 	$(Q)tests/arrows $(B)
@@ -163,5 +171,5 @@ clean:
 	rm -rf build
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
-.PHONY: all tests deps demo check arrows fuzz fuzz-bin fuzz-seeds vectors \
-	install uninstall clean
+.PHONY: all tests deps demo check bench bench-bin arrows fuzz fuzz-bin \
+	fuzz-seeds vectors install uninstall clean

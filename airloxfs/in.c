@@ -15,6 +15,7 @@
 #include "core/aead.h"
 #include "core/enc.h"
 #include "core/host/cache.h"
+#include "core/host/file.h"
 #include "core/payload.h"
 
 /* --- the table of items; called with in->lock --- */
@@ -161,12 +162,63 @@ static int read_nonce(struct view *v)
 	return 0;
 }
 
-static int open_blob(struct mount *m, struct view *v)
+static int write_blob(struct cache *c, const char *id, struct bytes blob,
+		      struct err *e)
+{
+	struct cache_stage s;
+	if (cache_stage(c, &s, e) < 0)
+		return -1;
+	int rc = file_put(s.fd, blob.p, blob.n, e);
+	if (rc == 0)
+		rc = cache_keep(c, &s, id, e);
+	if (rc < 0)
+		cache_drop(c, &s);
+	close(s.fd);
+	return rc;
+}
+
+int in_restore(struct mount *m, const char *id, struct err *e)
+{
+	struct in *in = m->in;
+	struct index_record r;
+	cleanup_buf struct buf raw = { 0 };
+	pthread_mutex_lock(&in->lock);
+	const struct in_item *i = in_find(in, id);
+	uint64_t at = i ? i->at : 0;
+	pthread_mutex_unlock(&in->lock);
+	if (!at)
+		return err_set(e, ERR_NOT_FOUND, "no such item");
+	if (in_record(in, at, &r, &raw, e) < 0)
+		return -1;
+	int rc = r.item.blob.n
+		? write_blob(m->peer->cache, id, r.item.blob, e)
+		: err_set(e, ERR_NOT_FOUND, "its record has no blob");
+	index_free(&r);
+	return rc;
+}
+
+/* A small blob that is gone (a machine that lost its power, a cache that
+ * somebody emptied) comes back from its record. */
+static int find_blob(struct mount *m, struct view *v, struct stat *st)
 {
 	struct err e;
+	for (int tries = 0; tries < 2; tries++) {
+		v->fd = cache_open_blob(m->peer->cache, v->id, &e);
+		if (v->fd >= 0 && fstat(v->fd, st) == 0 && st->st_size > 0)
+			return 0;
+		if (v->fd >= 0)
+			close(v->fd);
+		v->fd = -1;
+		if (in_restore(m, v->id, &e) < 0)
+			break;
+	}
+	return -1;
+}
+
+static int open_blob(struct mount *m, struct view *v)
+{
 	struct stat st;
-	v->fd = cache_open_blob(m->peer->cache, v->id, &e);
-	if (v->fd < 0 || fstat(v->fd, &st) < 0) {
+	if (find_blob(m, v, &st) < 0) {
 		damaged(m, v->id, "is gone");
 		return EIO;
 	}

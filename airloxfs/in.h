@@ -32,6 +32,10 @@ struct in_new;
 struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
 			 struct err *e);
 int in_sync(struct in *in, struct err *e);
+/* Its blob is in the record too, and durable with it. */
+bool in_is_whole(const struct in_new *v);
+/* The cached blob again from the record, where that has it. */
+int in_restore(struct mount *m, const char *id, struct err *e);
 /* Makes it appear (or replaces a damaged one); frees v. */
 void in_reveal(struct mount *m, struct in_new *v);
 

@@ -30,6 +30,7 @@ void index_put(struct buf *out, const struct index_record *r)
 	buf_add_byte(out, '{');
 	put_b64(out, "blob", i->blob_sha256, HASH_SIZE);
 	put_b64(out, "chunks", i->chunks.p, i->chunks.n);
+	put_b64(out, "content", i->blob.p, i->blob.n);
 	put_int(out, "cursor", r->cursor + 1);
 	put_str(out, "id", r->id);
 	put_int(out, "is_text", i->is_text);
@@ -48,11 +49,12 @@ void index_put(struct buf *out, const struct index_record *r)
 }
 
 static void read_fields(struct index_record *r, struct json_reader *j,
-			struct bytes *chunks)
+			struct bytes *chunks, struct bytes *content)
 {
 	struct index_item *i = &r->item;
 	json_take_fixed(j, "blob", i->blob_sha256, HASH_SIZE);
 	*chunks = json_take_string(j, "chunks");
+	*content = json_take_string(j, "content");
 	r->cursor = json_take_int(j, "cursor", 0, JSON_INT_MAX) - 1;
 	r->id = json_take_string(j, "id");
 	i->is_text = json_take_int(j, "is_text", 0, 1);
@@ -77,16 +79,18 @@ int index_parse(struct index_record *r, struct bytes record, struct err *e)
 	if (!r->doc)
 		return -1;
 	struct json_reader j;
-	struct bytes chunks;
+	struct bytes chunks, content;
 	json_open(&j, r->doc, "index record");
-	read_fields(r, &j, &chunks);
+	read_fields(r, &j, &chunks, &content);
 	if (json_close(&j, e) < 0 ||
-	    (enc_b64_decode(&r->raw_chunks, chunks) < 0 &&
+	    ((enc_b64_decode(&r->raw_chunks, chunks) < 0 ||
+	      enc_b64_decode(&r->raw_blob, content) < 0) &&
 	     err_set(e, ERR_INVALID, "index record: bad chunk hashes") < 0)) {
 		index_free(r);
 		return -1;
 	}
 	r->item.chunks = buf_bytes(&r->raw_chunks);
+	r->item.blob = buf_bytes(&r->raw_blob);
 	return 0;
 }
 
@@ -94,5 +98,6 @@ void index_free(struct index_record *r)
 {
 	json_free(r->doc);
 	buf_free(&r->raw_chunks);
+	buf_free(&r->raw_blob);
 	r->doc = NULL;
 }

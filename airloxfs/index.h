@@ -12,6 +12,8 @@
 
 #define INDEX_CHUNK 65536	/* bytes of ciphertext a chunk hash covers */
 #define INDEX_HASH 16		/* BLAKE2b of it */
+#define INDEX_BLOB_MAX 4096	/* blobs up to this are in the record: one sync
+				 * makes both durable */
 
 enum index_kind {
 	INDEX_PARTICIPANT,	/* seq, text: the signed join */
@@ -36,6 +38,7 @@ struct index_item {
 	uint8_t sha256[HASH_SIZE];	/* of the view */
 	uint8_t blob_sha256[HASH_SIZE];
 	struct bytes chunks;	/* INDEX_HASH bytes a chunk of the blob */
+	struct bytes blob;	/* the whole of a small one; else empty */
 };
 
 /* One record, either way.  Bytes are borrowed: of `doc`, or the caller's. */
@@ -47,7 +50,7 @@ struct index_record {
 	uint8_t pub[PRIM_PUB];
 	struct index_item item;
 	struct json *doc;	/* after index_parse: free with index_free */
-	struct buf raw_chunks;
+	struct buf raw_chunks, raw_blob;
 };
 
 void index_put(struct buf *out, const struct index_record *r);

@@ -299,6 +299,8 @@ static int take_item(struct deliver *d, struct wire *w, struct task *t,
 	struct incoming *inc = t->inc;
 	if (room_for(m, (uint64_t)inc->env.header.size, e) < 0)
 		return -1;
+	if (t->fd < 0 && t->kind == TASK_AGAIN)
+		in_restore(m, inc->env.header.id, e);
 	if (t->fd < 0)
 		t->fd = peer_fetch(m->peer, w, inc, NULL, NULL, e);
 	if (t->fd < 0 && is_missing(e))
@@ -370,7 +372,7 @@ static int make_durable(struct deliver *d, struct task **v, size_t n,
 	int fds[LANE_BATCH];
 	size_t k = 0;
 	for (size_t i = 0; i < n; i++)
-		if (v[i]->fresh)
+		if (v[i]->fresh && !in_is_whole(v[i]->fresh))
 			fds[k++] = v[i]->fd;
 	return cache_settle(d->m->peer->cache, fds, k, e) < 0 ||
 	       in_sync(d->m->in, e) < 0 ? -1 : 0;

@@ -32,6 +32,7 @@ struct in_new {
 	struct buf preview;
 	uint8_t sha256[HASH_SIZE];
 	struct buf chunks;
+	struct buf blob;	/* of a small item, for its record */
 };
 
 static void new_free(struct in_new *v)
@@ -43,6 +44,7 @@ static void new_free(struct in_new *v)
 	buf_free(&v->original);
 	buf_free(&v->preview);
 	buf_free(&v->chunks);
+	buf_free(&v->blob);
 	free(v);
 }
 
@@ -50,6 +52,7 @@ static void new_free(struct in_new *v)
 
 struct chunker {
 	struct buf *hashes, part;
+	struct buf *blob;	/* keeps a small one; NULL */
 };
 
 static void chunk_end(struct chunker *c)
@@ -64,6 +67,8 @@ static int chunk_take(void *arg, const void *p, size_t n)
 {
 	struct chunker *c = arg;
 	const uint8_t *at = p;
+	if (c->blob)
+		buf_add(c->blob, p, n);
 	while (n) {
 		size_t room = INDEX_CHUNK - c->part.len;
 		size_t take = n < room ? n : room;
@@ -202,7 +207,8 @@ static int append(struct mount *m, struct in_new *v,
 			  .original = buf_bytes(&v->original),
 			  .view_off = v->view_off, .view_n = v->view_n,
 			  .is_text = v->is_text, .wrapped = v->wrapped,
-			  .chunks = buf_bytes(&v->chunks) },
+			  .chunks = buf_bytes(&v->chunks),
+			  .blob = buf_bytes(&v->blob) },
 	};
 	if (o->payload.kind == ITEM_FILE && !v->wrapped)
 		r.item.mime = o->payload.u.file.mime;
@@ -242,7 +248,9 @@ struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
 		err_set(e, ERR_MEMORY, "out of memory");
 		return NULL;
 	}
-	struct chunker c = { .hashes = &v->chunks };
+	bool small = inc->env.header.size <= INDEX_BLOB_MAX - BLOB_OVERHEAD;
+	struct chunker c = { .hashes = &v->chunks,
+			     .blob = small ? &v->blob : NULL };
 	struct zip_sink sink = { chunk_take, &c };
 	struct opened *o = opened_new(m->peer, inc, fd, look_at, &sink,
 				      e);
@@ -257,6 +265,8 @@ struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
 	new_free(v);
 	return NULL;
 }
+
+bool in_is_whole(const struct in_new *v) { return v->blob.len > 0; }
 
 /* --- appearing --- */
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """What the rows in Python share: rounds, medians, rows, other programs."""
+import ctypes
 import os
 import re
+import select
 import statistics
+import struct
 import subprocess
 import sys
 import time
@@ -99,6 +102,25 @@ def venv(name, *packages):
                     return None
         open(where + "/.ready", "w").close()
     return where
+
+
+class Watch:
+    """Names in a directory as they are closed after writing: inotify."""
+    CLOSE_WRITE = 8
+
+    def __init__(self, where):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.inotify_init1(os.O_CLOEXEC)
+        if self.fd < 0 or libc.inotify_add_watch(
+                self.fd, where.encode(), self.CLOSE_WRITE) < 0:
+            raise lib.Failed("inotify: " + os.strerror(ctypes.get_errno()))
+
+    def next(self, seconds=60):
+        if not select.select([self.fd], [], [], seconds)[0]:
+            raise lib.Failed(f"nothing came within {seconds} s")
+        event = os.read(self.fd, 4096)
+        length, = struct.unpack_from("I", event, 12)
+        return event[16:16 + length].rstrip(b"\0").decode()
 
 
 class Sdk:

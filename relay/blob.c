@@ -14,6 +14,7 @@ static const uint8_t blob_head[BLOB_HEAD_N] = "airlox-blob\1";
 
 struct blobs {
 	int dirfd;	/* DIR/blobs, or -1 */
+	bool look;
 };
 
 static void file_name(char name[17], uint64_t v)
@@ -29,6 +30,7 @@ struct blobs *blobs_open(int dirfd, struct err *e)
 		return NULL;
 	}
 	bs->dirfd = -1;
+	bs->look = false;
 	if (dirfd < 0)
 		return bs;
 	if (mkdirat(dirfd, "blobs", 0700) == 0 || errno == EEXIST)
@@ -49,6 +51,15 @@ void blobs_close(struct blobs *bs)
 	free(bs);
 }
 
+void blobs_look_only(struct blobs *bs) { bs->look = true; }
+
+int blob_check_head(int fd)
+{
+	uint8_t head[BLOB_HEAD_N];
+	return pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+	       memcmp(head, blob_head, sizeof head) == 0 ? 0 : -1;
+}
+
 int blobs_sweep(struct blobs *bs, bool (*keep)(void *arg, uint64_t name),
 		void *arg, size_t *removed, struct err *e)
 {
@@ -65,7 +76,7 @@ int blobs_sweep(struct blobs *bs, bool (*keep)(void *arg, uint64_t name),
 		file_name(name, v);
 		if (strcmp(name, de->d_name) != 0 || keep(arg, v))
 			continue;
-		if (unlinkat(bs->dirfd, name, 0) == 0)
+		if (bs->look || unlinkat(bs->dirfd, name, 0) == 0)
 			(*removed)++;
 	}
 	closedir(d);
@@ -118,6 +129,13 @@ int blob_open(struct blobs *bs, const struct blob *b, struct err *e)
 	return fd;
 }
 
+bool blob_exists(struct blobs *bs, const struct blob *b)
+{
+	char name[17];
+	file_name(name, b->name);
+	return b->fd >= 0 || faccessat(bs->dirfd, name, F_OK, 0) == 0;
+}
+
 void blob_remove(struct blobs *bs, struct blob *b)
 {
 	char name[17];
@@ -126,7 +144,7 @@ void blob_remove(struct blobs *bs, struct blob *b)
 	file_name(name, b->name);
 	if (b->fd >= 0)
 		close(b->fd);
-	else if (bs->dirfd >= 0)
+	else if (bs->dirfd >= 0 && !bs->look)
 		unlinkat(bs->dirfd, name, 0);
 	*b = (struct blob){ 0, -1 };
 }

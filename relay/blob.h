@@ -24,6 +24,8 @@ struct blobs;
 
 struct blobs *blobs_open(int dirfd, struct err *e);
 void blobs_close(struct blobs *bs);
+void blobs_look_only(struct blobs *bs);	/* nothing is removed */
+int blob_check_head(int fd);		/* 0, or -1: another version's */
 /* Removes each file that keep() does not know. */
 int blobs_sweep(struct blobs *bs, bool (*keep)(void *arg, uint64_t name),
 		void *arg, size_t *removed, struct err *e);
@@ -34,6 +36,7 @@ int blob_create(struct blobs *bs, struct blob *b, int *fd, struct err *e);
 int blob_seal(struct blobs *bs, struct blob *b, int fd, struct err *e);
 /* A descriptor to read it by (the caller's): ciphertext at BLOB_HEAD_N. */
 int blob_open(struct blobs *bs, const struct blob *b, struct err *e);
+bool blob_exists(struct blobs *bs, const struct blob *b);
 void blob_remove(struct blobs *bs, struct blob *b);
 
 #endif

@@ -5,6 +5,7 @@
 #include "relay/check.h"
 #include "relay/loop.h"
 #include "relay/tell.h"
+#include "relay/tidy.h"
 
 #define BATCH_MAX 256
 #define BATCH_BYTES (8u << 20)
@@ -250,9 +251,13 @@ static void succeed(struct commit *c, struct batch *b)
 	apply_batch(c, b);
 }
 
-static void probe(struct commit *c)
+/* What is done when asked to, between batches. */
+static void look_after(struct commit *c)
 {
-	if (store_probe(c->st->store) < 0 || !c->st->failing)
+	struct err e;
+	if (tidy_log(c->st, &e) < 0)
+		tell("%s", e.why);
+	if (!c->st->failing || store_probe(c->st->store) < 0)
 		return;
 	c->st->failing = false;
 	tell("writing works again");
@@ -273,7 +278,7 @@ static void *run(void *arg)
 	while (take_batch(c, &b)) {
 		struct err e;
 		if (!b.in_n) {
-			probe(c);
+			look_after(c);
 			continue;
 		}
 		bool full = (c->st->low && !state_can_write(c->st, &e)) ||

@@ -48,7 +48,8 @@ void intent_free(struct intent *it);	/* its blob's file, if any, stays */
 struct commit;
 struct commit *commit_start(struct state *st, struct err *e);
 void commit_queue(struct commit *c, struct intent *it);	/* takes it over */
-/* Tries to write, after a write that failed: state.failing. */
+/* Between batches: tries to write, after a write that failed (state.failing);
+ * compacts the log. */
 void commit_probe(struct commit *c);
 void commit_stop(struct commit *c);	/* after the queue is done */
 

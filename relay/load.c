@@ -139,6 +139,27 @@ static int collect_names(const struct state *st, struct names *ns)
 	return 0;
 }
 
+/* A copy of a directory in use may lack files: their items count as evicted,
+ * and whoever holds one can seed it again. */
+static size_t give_up_missing(struct state *st)
+{
+	size_t n = 0;
+	for (size_t b = 0; b < st->bucket_n; b++)
+		for (struct session *s = st->bucket[b]; s; s = s->next)
+			for (uint32_t i = 0; i < s->bucket_n; i++)
+				for (struct item *it = s->item[i]; it;
+				     it = it->next) {
+					if (!it->present || !it->file.name ||
+					    blob_exists(st->blobs, &it->file))
+						continue;
+					it->file = (struct blob){ 0, -1 };
+					it->present = false;
+					s->blob_bytes -= it->blob_n;
+					n++;
+				}
+	return n;
+}
+
 static bool is_named(void *arg, uint64_t name)
 {
 	const struct names *ns = arg;
@@ -154,8 +175,10 @@ static int sweep(struct state *st, struct err *e)
 		 blobs_sweep(st->blobs, is_named, &ns, &swept, e);
 	free(ns.v);
 	if (rc == 0 && swept)
-		tell("removed %zu blobs of uploads that a crash cut short",
-		     swept);
+		tell(st->look ? "%zu blobs of uploads that a crash cut short: "
+				"the next start removes them" :
+				"removed %zu blobs of uploads that a crash "
+				"cut short", swept);
 	return rc;
 }
 
@@ -174,11 +197,19 @@ int load_state(struct state *st, struct err *e)
 	if (rc < 0)
 		return -1;
 	if (dropped)
-		tell("dropped %llu bytes of a write that a crash cut short; "
-		     "nothing of it was acknowledged",
+		tell(st->look ? "%llu bytes of a write that a crash cut short: "
+				"the next start drops them; nothing of it was "
+				"acknowledged" :
+				"dropped %llu bytes of a write that a crash "
+				"cut short; nothing of it was acknowledged",
 		     (unsigned long long)dropped);
 	if (sweep(st, e) < 0)
 		return -1;
-	tell("%zu sessions", st->session_n);
+	size_t missing = st->look ? 0 : give_up_missing(st);
+	if (missing)
+		tell("%zu blobs are missing; those who hold them can seed "
+		     "them again", missing);
+	if (!st->look)
+		tell("%zu sessions", st->session_n);
 	return 0;
 }

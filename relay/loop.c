@@ -217,7 +217,7 @@ static void tick(struct loop *l)
 	if (l->index == 0) {
 		l->st->metrics.connections = conn_count;
 		state_look(l->st);
-		if (l->st->failing)
+		if (l->st->failing || store_sparse(l->st->store))
 			commit_probe(l->commit);
 		if (door.paused && conn_count < l->st->limits.connections)
 			pause_door(l, false);

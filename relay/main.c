@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 
 #include "relay/access.h"
 #include "relay/door.h"
+#include "relay/fsck.h"
 #include "relay/load.h"
 #include "relay/loop.h"
 #include "relay/options.h"
@@ -76,38 +76,13 @@ static uint32_t connections(void)
 	return n > 1000000 ? 1000000 : (uint32_t)n;
 }
 
-/* The lock file: one relay a directory. */
-static int open_data(const char *dir, struct err *e)
-{
-	static const char mark[] = "airlox-relay data, version 1\n";
-	char have[sizeof mark] = "";
-	if (mkdir(dir, 0700) < 0 && errno != EEXIST)
-		return err_sys(e, "cannot make %s", dir);
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(e, "cannot open %s", dir);
-	int lock = openat(fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (lock < 0)
-		return err_sys(e, "cannot open %s/lock", dir);
-	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
-		return err_set(e, ERR_LOCKED, "another relay is running on "
-			       "%s; stop it, or give another --data", dir);
-	ssize_t n = pread(lock, have, sizeof have - 1, 0);
-	if (n == 0 && pwrite(lock, mark, sizeof mark - 1, 0) < 0)
-		return err_sys(e, "cannot write %s/lock", dir);
-	if (n > 0 && strcmp(have, mark) != 0)
-		return err_set(e, ERR_SYS, "%s is not a data directory of "
-			       "this version", dir);
-	return fd;	/* both stay open for the life of the process */
-}
-
 static int open_state(struct state *st, const struct options *o,
 		      struct err *e)
 {
 	int dir = -1;
 	if (state_init(st, &o->limits, e) < 0)
 		return -1;
-	if (o->data && (dir = open_data(o->data, e)) < 0)
+	if (o->data && (dir = fsck_open_data(o->data, false, e)) < 0)
 		return -1;
 	st->store = store_open(dir, e);
 	if (!st->store)
@@ -233,6 +208,8 @@ static int run(int argc, char **argv, struct err *e)
 		options_help();
 	else if (o.version)
 		puts("airlox-relay " AIRLOX_VERSION);
+	else if (o.fsck)
+		return fsck_run(o.fsck, stdout, e);
 	else
 		return serve(&o, e);
 	return 0;

@@ -88,6 +88,7 @@ struct state {
 	struct store *store;
 	struct blobs *blobs;
 	struct pool *pool;		/* NULL while starting */
+	bool look;			/* nothing may be changed */
 	struct limits limits;
 	struct rate_table *makers;	/* of sessions, by address */
 	struct metrics metrics;

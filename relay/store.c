@@ -13,6 +13,7 @@
 #include "relay/store_parts.h"
 
 #define AHEAD (1u << 20)	/* reserved in one go */
+#define SPARSE_MIN (8u << 20)
 #define AHEAD_MIN (256u << 10)	/* of it, for what frees space */
 const uint8_t store_mark[SEG_MARK_N] = "airlox-log\0\1";
 
@@ -54,7 +55,7 @@ static struct segment *segment_of(struct store *st, uint32_t number)
 	return &st->seg[number - first];
 }
 
-static int write_all(int fd, const uint8_t *p, size_t n, off_t at)
+int store_write_all(int fd, const uint8_t *p, size_t n, off_t at)
 {
 	while (n) {
 		ssize_t w = pwrite(fd, p, n, at);
@@ -90,7 +91,7 @@ int store_write_head(int fd)
 	uint32_t crc = store_crc(head, SEG_CRC_AT);
 	for (int i = 0; i < 4; i++)
 		head[SEG_CRC_AT + i] = (uint8_t)(crc >> (24 - 8 * i));
-	return write_all(fd, head, SEG_HEAD_N, 0);
+	return store_write_all(fd, head, SEG_HEAD_N, 0);
 }
 
 int store_push_segment(struct store *st, uint32_t number, int fd,
@@ -218,7 +219,10 @@ static int current(struct store *st, size_t need, struct segment *s,
 		   struct err *e)
 {
 	*s = newest(st);
-	if (s->number && s->size + need <= STORE_SEGMENT_MAX)
+	/* one that is mostly of ended sessions is sealed early, so that it
+	 * can be compacted */
+	bool sparse = s->size > SPARSE_MIN && s->dead > s->size / 2;
+	if (s->number && s->size + need <= STORE_SEGMENT_MAX && !sparse)
 		return 0;
 	if (segment_open(st, s->number + 1, e) < 0)
 		return s->number && s->size < STORE_SEGMENT_MAX / 2 * 3 ?
@@ -264,7 +268,7 @@ int store_probe(struct store *st)
 			0600);
 	if (fd < 0)
 		return -1;
-	int rc = write_all(fd, some, sizeof some, 0);
+	int rc = store_write_all(fd, some, sizeof some, 0);
 	if (rc == 0)
 		rc = fdatasync(fd);
 	unlinkat(st->dirfd, "probe", 0);
@@ -308,12 +312,13 @@ int store_append(struct store *st, struct store_rec *recs, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		recs[i].loc = (struct rec_loc){
 			s.number, s.size + (uint32_t)st->batch.len,
-			(uint32_t)recs[i].body.n, (uint32_t)recs[i].blob.n };
+			(uint32_t)recs[i].body.n, (uint32_t)recs[i].blob.n,
+			s.gen };
 		add_record(&st->batch, &recs[i], &s);
 	}
 	if (buf_failed(&st->batch))
 		return err_set(e, ERR_MEMORY, "out of memory");
-	if (write_all(s.fd, st->batch.data, st->batch.len, s.size) < 0 ||
+	if (store_write_all(s.fd, st->batch.data, st->batch.len, s.size) < 0 ||
 	    (st->dirfd >= 0 && fdatasync(s.fd) < 0)) {
 		err_sys(e, "cannot write the log");
 		/* What was written of it must not be read at the next start;
@@ -365,25 +370,29 @@ static void punch(int fd, off_t at, uint32_t n)
 		return;
 	while (n) {
 		uint32_t k = n < sizeof zeros ? n : sizeof zeros;
-		if (write_all(fd, zeros, k, at) < 0)
+		if (store_write_all(fd, zeros, k, at) < 0)
 			return;
 		at += k, n -= k;
 	}
 }
 
-static int live_fd(struct store *st, const struct rec_loc *loc)
+/* The segment of a record that is where loc says; under the lock. */
+static struct segment *own_segment(struct store *st, const struct rec_loc *loc)
 {
-	pthread_mutex_lock(&st->lock);
 	struct segment *s = segment_of(st, loc->segment);
-	int fd = s ? s->fd : -1;
-	pthread_mutex_unlock(&st->lock);
-	return fd;
+	return s && s->gen == loc->gen && !st->look ? s : NULL;
 }
 
 void store_punch(struct store *st, const struct rec_loc *loc)
 {
-	punch(live_fd(st, loc), (off_t)loc->at + HEAD_N + loc->body_n,
-	      loc->blob_n);
+	pthread_mutex_lock(&st->lock);
+	struct segment *s = own_segment(st, loc);
+	if (s) {
+		punch(s->fd, (off_t)loc->at + HEAD_N + loc->body_n,
+		      loc->blob_n);
+		s->dead += loc->blob_n;
+	}
+	pthread_mutex_unlock(&st->lock);
 }
 
 static void remove_dead(struct store *st)
@@ -400,11 +409,16 @@ static void remove_dead(struct store *st)
 
 void store_drop(struct store *st, const struct rec_loc *loc)
 {
-	punch(live_fd(st, loc), (off_t)loc->at + HEAD_N,
-	      loc->body_n + loc->blob_n);
 	pthread_mutex_lock(&st->lock);
-	struct segment *s = segment_of(st, loc->segment);
+	struct segment *s = own_segment(st, loc);
+	if (s) {
+		punch(s->fd, (off_t)loc->at + HEAD_N,
+		      loc->body_n + loc->blob_n);
+		s->dead += store_record_size(loc->body_n, loc->blob_n);
+	}
 	if (s && s->live && --s->live == 0)
 		remove_dead(st);
 	pthread_mutex_unlock(&st->lock);
 }
+
+void store_look_only(struct store *st) { st->look = true; }

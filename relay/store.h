@@ -41,6 +41,7 @@ enum rec_type {
 
 struct rec_loc {
 	uint32_t segment, at, body_n, blob_n;
+	uint32_t gen;		/* of the segment: store_compact_swap */
 };
 
 struct store_rec {
@@ -88,6 +89,33 @@ int store_read(struct store *st, const struct rec_loc *loc, struct buf *out,
 	       struct err *e);
 int store_blob(struct store *st, const struct rec_loc *loc, struct buf *out,
 	       struct err *e);
+
+/* Compaction.  A sealed segment of which more than half was dropped, or 0. */
+uint32_t store_sparse(struct store *st);
+/* A record to keep, and where it will be. */
+struct store_kept {
+	uint32_t at, to;
+	bool blob;		/* with its blob */
+};
+const struct store_kept *store_kept_at(const struct store_kept *kept,
+				       size_t n, uint32_t at);
+struct store_job {
+	uint32_t number, size, live;
+	int fd;
+};
+/* Writes what is kept of job->number into a new file; sorts kept and fills
+ * its `to`. */
+int store_compact_write(struct store *st, struct store_job *job,
+			struct store_kept *kept, size_t n, struct err *e);
+/* Puts it in the old one's place: from here on records are where `to` says,
+ * with *gen; what names an older gen is known to be dropped.  Under the
+ * relay's lock.  store_sync_names makes it last. */
+int store_compact_swap(struct store *st, const struct store_job *job,
+		       uint32_t *gen, struct err *e);
+void store_sync_names(struct store *st);
+
+/* Nothing is written from here on: for looking only. */
+void store_look_only(struct store *st);
 
 /* Zeroes a blob; zeroes a whole record and forgets it. */
 void store_punch(struct store *st, const struct rec_loc *loc);

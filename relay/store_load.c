@@ -94,7 +94,8 @@ static int load_records(struct segment *s, const struct image *im, bool last,
 		const uint8_t *body = im->p + at + HEAD_N;
 		struct store_rec r = { h.type, h.tag, { body, h.body_n },
 				       { body + h.body_n, h.blob_n },
-				       { s->number, at, h.body_n, h.blob_n } };
+				       { s->number, at, h.body_n, h.blob_n,
+					 0 } };
 		bool intact = store_crc(body, h.body_n) == h.body_crc;
 		if (!intact && at >= tail)
 			break;
@@ -105,6 +106,8 @@ static int load_records(struct segment *s, const struct image *im, bool last,
 			break;
 		if (intact && h.type != REC_CLOSED)
 			s->live++;
+		if (!intact)
+			s->dead += store_record_size(h.body_n, h.blob_n);
 		at += store_record_size(h.body_n, h.blob_n);
 	}
 	*end = at < im->n ? at : im->n;
@@ -129,12 +132,17 @@ static int load_segment(struct store *st, uint32_t number, bool last,
 	char name[16];
 	struct stat sb;
 	store_segment_name(name, number);
-	int fd = openat(st->dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(st->dirfd, name, (st->look ? O_RDONLY : O_RDWR) |
+			O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || fstat(fd, &sb) < 0)
 		return err_sys(e, "cannot open log segment %s", name);
 	if (sb.st_size > (off_t)STORE_SEGMENT_MAX * 2)
 		return err_set(e, ERR_SYS, "log segment %s is too large", name);
 	uint32_t size = (uint32_t)sb.st_size;
+	if (last && st->look && is_blank(fd, size)) {
+		close(fd);
+		return 0;
+	}
 	if (last && is_blank(fd, size)) {
 		/* made, and never written to */
 		if (store_write_head(fd) < 0)
@@ -157,6 +165,8 @@ static int load_segment(struct store *st, uint32_t number, bool last,
 	if (rc == 0 && end < size) {
 		*dropped += size - end;
 		st->seg[st->seg_n - 1].size = end;
+		if (st->look)
+			return 0;
 		if (ftruncate(fd, end) < 0 || fsync(fd) < 0)
 			return err_sys(e, "cannot repair %s", name);
 	}
@@ -196,6 +206,8 @@ int store_load(struct store *st, const struct store_reader *rd,
 		return 0;
 	if (segment_range(st, &first, &end, e) < 0)
 		return -1;
+	if (!st->look)
+		unlinkat(st->dirfd, STORE_NEW, 0);
 	for (uint32_t i = first; i < end; i++)
 		if (load_segment(st, i, i + 1 == end, rd, dropped, e) < 0)
 			return -1;

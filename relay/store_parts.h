@@ -16,6 +16,11 @@
 #define SEG_MARK_N 12u
 #define SEG_CRC_AT 16u
 #define SEG_NAME 16
+#define HEAD_TYPE_AT 5u		/* in a record's head */
+#define HEAD_BODY_AT 8u
+#define HEAD_BLOB_AT 12u
+#define HEAD_CRC_AT 28u
+#define STORE_NEW "compacted"	/* before it takes a segment's name */
 
 extern const uint8_t store_mark[SEG_MARK_N];
 
@@ -23,6 +28,8 @@ struct segment {
 	uint32_t number, nonce;
 	int fd;
 	uint32_t size, live;	/* bytes; records not dropped */
+	uint32_t dead;		/* bytes of records that were */
+	uint32_t gen;
 	uint64_t ahead;		/* reserved up to here */
 };
 
@@ -32,6 +39,7 @@ struct store {
 	struct segment *seg;	/* by number, rising */
 	size_t seg_n, seg_cap;
 	struct buf batch;
+	bool look;		/* only reading */
 	bool torn;		/* a failed write is still to be cut off */
 };
 
@@ -44,6 +52,7 @@ int store_write_head(int fd);
 /* fd belongs to the table from here on, unless it fails. */
 int store_push_segment(struct store *st, uint32_t number, int fd,
 		       uint32_t size, struct err *e);
+int store_write_all(int fd, const uint8_t *p, size_t n, off_t at);
 int store_read_all(int fd, uint8_t *p, size_t n, off_t at);
 
 #endif

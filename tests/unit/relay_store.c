@@ -78,7 +78,7 @@ static int load(struct seen *s, uint64_t *dropped, struct err *e)
 static void put_file(const uint8_t *p, size_t n)
 {
 	int fd = openat(dirfd_, "log/00000001.log", O_WRONLY | O_TRUNC);
-	if (write_all(fd, p, n, 0) < 0)
+	if (store_write_all(fd, p, n, 0) < 0)
 		abort();
 	close(fd);
 }

@@ -4,6 +4,7 @@
 #   make demo       two mounts, a relay, a file that crosses, step by step
 #   make check      every test: plain, ASan+UBSan, TSan, fuzz seeds
 #   make bench      speed, each number beside one of another program's
+#   make soak       random kills for N=20 minutes, and items of 1 GiB
 #   make vectors    the conformance vectors (V=FILE for another file)
 #   make arrows     who may include whom, and what the relay must not hold
 #   make deps       install what building needs (Debian; asks for root)
@@ -119,6 +120,10 @@ bench:
 	$(Q)$(MAKE) --no-print-directory -j2 bench-bin
 	$(Q)tests/bench/run --build $(B) $(if $(F),--filter $(F))
 
+N ?= 20
+soak: tests
+	$(Q)tests/soak.sh $(N)
+
 arrows: all
 	$(Q)tests/arrows $(B)
 
@@ -171,5 +176,5 @@ clean:
 	rm -rf build
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
-.PHONY: all tests deps demo check bench bench-bin arrows fuzz fuzz-bin \
+.PHONY: all tests deps demo check soak bench bench-bin arrows fuzz fuzz-bin \
 	fuzz-seeds vectors install uninstall clean

@@ -203,6 +203,33 @@ size_t out_unsent(struct mount *m, struct buf *names)
 	return u.n;
 }
 
+struct came_back {
+	const char *id;
+	uint64_t seq;
+};
+
+static void set_sent(struct mount *m, struct outgoing *f, void *arg)
+{
+	const struct came_back *b = arg;
+	pthread_mutex_lock(&f->lock);
+	bool is = f->state == OUT_FAILED && !f->dirty &&
+		strcmp(f->id, b->id) == 0;
+	uint64_t gen = f->gen;
+	pthread_mutex_unlock(&f->lock);
+	if (!is)
+		return;
+	mount_log(m, "item %llu, that was called failed, did reach the relay",
+		  (unsigned long long)b->seq);
+	out_set_state(m, f, gen, OUT_SENT, b->id, b->seq, NULL);
+}
+
+void out_came_back(struct mount *m, const char *id, uint64_t seq)
+{
+	struct came_back b = { id, seq };
+	if (m->out && m->dir_out && m->opt.strict)
+		each_file(m, m->dir_out, set_sent, &b);
+}
+
 /* --- verbs --- */
 
 static struct node *hold_named(struct mount *m, const char *name)

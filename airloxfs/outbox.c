@@ -289,8 +289,10 @@ void outbox_seen(struct mount *m, const char *id, uint64_t seq)
 {
 	struct outbox *o = m->outbox;
 	struct post *p = take_sealed(o, id, seq);
-	if (!p)
+	if (!p) {
+		out_came_back(m, id, seq);
 		return;
+	}
 	outbox_done(o, p, true, seq);
 	if (p->file)
 		out_set_state(m, p->file, p->gen, OUT_SENT, id, seq, NULL);

@@ -3,6 +3,7 @@
  * What a crash finds again.  A record is u32 length, canonical JSON, and for a
  * small item its blob; larger blobs are files beside it.  `put` is the commit:
  * from its sync on the item will arrive.  `done` says how it ended. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -145,7 +146,7 @@ static void keep_in_cache(struct outbox *o, struct post *p)
 		at += (uint64_t)n;
 	}
 	if (at != p->sealed.blob_n ||
-	    renameat(c->blobs, s.tmp, c->blobs, p->sealed.id) < 0)
+	    cache_keep(c, &s, p->sealed.id, &e) < 0)
 		cache_drop(c, &s);
 	close(s.fd);
 }
@@ -272,6 +273,28 @@ static int load_record(void *arg, uint64_t at, struct bytes record,
 	return 0;
 }
 
+static bool is_needed(const struct outbox *o, const char *blob)
+{
+	const struct post *p = o->first;
+	while (p && strcmp(p->blob, blob) != 0)
+		p = p->next;
+	return p != NULL;
+}
+
+/* Sealed, and killed before its record was written: it is sealed again. */
+static void sweep_blobs(struct outbox *o)
+{
+	int fd = openat(o->blobs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d)
+		return;
+	for (struct dirent *de; (de = readdir(d));)
+		if (strncmp(de->d_name, ".tmp-", 5) == 0 &&
+		    !is_needed(o, de->d_name))
+			unlinkat(o->blobs, de->d_name, 0);
+	closedir(d);
+}
+
 int outbox_load(struct outbox *o, struct err *e)
 {
 	uint64_t cut = 0;
@@ -283,6 +306,8 @@ int outbox_load(struct outbox *o, struct err *e)
 		mount_log(o->m, "the outbox had a damaged end of %llu bytes, "
 			  "of a commit that was never answered",
 			  (unsigned long long)cut);
+	else
+		sweep_blobs(o);
 	return 0;
 }
 

@@ -184,7 +184,8 @@ static void fail(struct outbox *o, struct post *p, const struct err *why)
 	if (p->at)
 		outbox_done(o, p, false, 0);
 	if (p->file)
-		out_set_state(o->m, p->file, p->gen, OUT_FAILED, NULL, 0, why);
+		out_set_state(o->m, p->file, p->gen, OUT_FAILED,
+			      p->handed_over ? p->sealed.id : NULL, 0, why);
 	else if (was_taken(o, p))
 		outbox_rescue(o, p, why);
 	count(o, false);
@@ -207,7 +208,9 @@ static void forget(struct outbox *o, struct post *p, const char *why)
 static void take_back(struct outbox *o, struct post *p)
 {
 	struct err e;
-	err_set(&e, ERR_TIMEOUT, "withdrawn before the relay had answered");
+	err_set(&e, ERR_TIMEOUT, "withdrawn before the relay had answered%s",
+		p->handed_over ? "; it may have it all the same: if so, the "
+		"state becomes sent" : "");
 	if (p->removed)
 		forget(o, p, "it was removed");
 	else
@@ -292,8 +295,10 @@ static void put_back(struct outbox *o, struct post *p, const struct err *e,
 	p->retry_at_ms = clock_mono_ms() +
 		peer_delay_ms(p->tries++, wire_retry_after_ms(w));
 	o->draining_backlog = true;
-	if (!online)
-		p->deadline_ms = 1;	/* known offline now */
+	/* Known offline now: nobody waits.  But an errno for what the relay
+	 * may have is worth its time: the next try knows. */
+	if (!online && !(o->m->opt.strict && p->handed_over))
+		p->deadline_ms = 1;
 	pthread_cond_signal(&o->tick);
 	pthread_mutex_unlock(&o->lock);
 }

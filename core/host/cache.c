@@ -196,7 +196,7 @@ int cache_open_blob(struct cache *c, const char *item_id, struct err *e)
 
 int cache_stage(struct cache *c, struct cache_stage *s, struct err *e)
 {
-	s->fd = file_tmp(c->blobs, s->tmp, e);
+	s->fd = file_begin(c->blobs, s->tmp, e);
 	return s->fd < 0 ? -1 : 0;
 }
 
@@ -205,9 +205,7 @@ int cache_keep(struct cache *c, struct cache_stage *s, const char *item_id,
 {
 	if (!item_is_id(bytes_str(item_id)))
 		return err_set(e, ERR_INVALID, "that is no item id");
-	if (renameat(c->blobs, s->tmp, c->blobs, item_id) < 0)
-		return err_sys(e, "cannot keep item %s", item_id);
-	return 0;
+	return file_keep(c->blobs, s->fd, s->tmp, item_id, e);
 }
 
 /* The first sync takes the others' metadata along, so that many at once cost
@@ -224,7 +222,7 @@ int cache_settle(struct cache *c, const int *fds, size_t n, struct err *e)
 
 void cache_drop(struct cache *c, struct cache_stage *s)
 {
-	unlinkat(c->blobs, s->tmp, 0);
+	file_discard(c->blobs, s->tmp);
 }
 
 void cache_remove_blob(struct cache *c, const char *item_id)

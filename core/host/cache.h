@@ -43,7 +43,7 @@ void identity_free(struct identity *id);	/* wipes */
 
 /* A blob's descriptor, read-only; ERR_NOT_FOUND. */
 int cache_open_blob(struct cache *c, const char *item_id, struct err *e);
-/* Writing one: stage gives a temp file's descriptor; keep gives it its name,
+/* Writing one: stage gives a file without a name; keep gives it its name,
  * and a read-only view through the same descriptor; settle makes what was kept
  * durable, many at a time; drop removes a staged one.  None closes fd. */
 struct cache_stage {

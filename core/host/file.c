@@ -135,15 +135,52 @@ int file_tmp(int dir, char tmp[FILE_TMP], struct err *e)
 	return err_sys(e, "cannot create a file");
 }
 
+int file_begin(int dir, char tmp[FILE_TMP], struct err *e)
+{
+	int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	tmp[0] = 0;
+	/* or a file system without O_TMPFILE */
+	return fd >= 0 ? fd : file_tmp(dir, tmp, e);
+}
+
+/* A link replaces nothing: where the name is taken, by way of another. */
+static int link_over(int dir, int fd, const char *name)
+{
+	char path[40], tmp[FILE_TMP];
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	if (linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW) == 0)
+		return 0;
+	tmp_name(tmp);
+	if (errno != EEXIST ||
+	    linkat(AT_FDCWD, path, dir, tmp, AT_SYMLINK_FOLLOW) < 0)
+		return -1;
+	if (renameat(dir, tmp, dir, name) == 0)
+		return 0;
+	file_discard(dir, tmp);
+	return -1;
+}
+
+int file_keep(int dir, int fd, const char *tmp, const char *name,
+	      struct err *e)
+{
+	if ((*tmp ? renameat(dir, tmp, dir, name)
+		  : link_over(dir, fd, name)) < 0)
+		return err_sys(e, "cannot write %s", name);
+	return 0;
+}
+
+void file_discard(int dir, const char *tmp)
+{
+	if (*tmp)
+		unlinkat(dir, tmp, 0);
+}
+
 int file_unnamed(int dir, struct err *e)
 {
 	char tmp[FILE_TMP];
-	int fd = openat(dir, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = file_begin(dir, tmp, e);
 	if (fd >= 0)
-		return fd;
-	fd = file_tmp(dir, tmp, e);	/* a file system without O_TMPFILE */
-	if (fd >= 0)
-		unlinkat(dir, tmp, 0);
+		file_discard(dir, tmp);
 	return fd;
 }
 
@@ -156,33 +193,23 @@ int file_fsync_dir(int dir, struct err *e)
 	return 0;
 }
 
-static int put_tmp(int dir, char tmp[FILE_TMP], struct bytes data, mode_t mode,
-		   struct err *e)
-{
-	cleanup_fd int fd = file_tmp(dir, tmp, e);
-	if (fd < 0)
-		return -1;
-	if (file_put(fd, data.p, data.n, e) == 0) {
-		if (fchmod(fd, mode) == 0 && fsync(fd) == 0)
-			return 0;
-		err_sys(e, "cannot write");
-	}
-	unlinkat(dir, tmp, 0);
-	return -1;
-}
-
 int file_write(int dir, const char *name, struct bytes data, mode_t mode,
 	       struct err *e)
 {
 	char tmp[FILE_TMP];
-	if (put_tmp(dir, tmp, data, mode, e) < 0)
+	cleanup_fd int fd = file_begin(dir, tmp, e);
+	if (fd < 0)
 		return err_prefix(e, "%s", name);
-	if (renameat(dir, tmp, dir, name) < 0) {
-		err_sys(e, "cannot write %s", name);
-		unlinkat(dir, tmp, 0);
-		return -1;
-	}
-	return file_fsync_dir(dir, e);
+	int rc = file_put(fd, data.p, data.n, e) < 0
+		? err_prefix(e, "%s", name) : 0;
+	if (rc == 0 && (fchmod(fd, mode) < 0 || fsync(fd) < 0))
+		rc = err_sys(e, "cannot write %s", name);
+	if (rc == 0)
+		rc = file_keep(dir, fd, tmp, name, e);
+	if (rc == 0)
+		return file_fsync_dir(dir, e);
+	file_discard(dir, tmp);
+	return -1;
 }
 
 int file_write_new(int dir, const char *name, struct bytes data, mode_t mode,

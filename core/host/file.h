@@ -29,6 +29,14 @@ int file_write_new(int dir, const char *name, struct bytes data, mode_t mode,
 /* A temp file (mode 0600) in dir, read-write; its name into tmp. */
 #define FILE_TMP 32
 int file_tmp(int dir, char tmp[FILE_TMP], struct err *e);
+/* One that has its name only once it is whole, so that a killed process leaves
+ * nothing: begun in dir, then kept under a name (replacing what was there) or
+ * discarded.  tmp is "" unless the file system wants a name from the start.
+ * None closes fd. */
+int file_begin(int dir, char tmp[FILE_TMP], struct err *e);
+int file_keep(int dir, int fd, const char *tmp, const char *name,
+	      struct err *e);
+void file_discard(int dir, const char *tmp);
 /* An unnamed file in dir, read-write; gone when it is closed. */
 int file_unnamed(int dir, struct err *e);
 int file_fsync_dir(int dir, struct err *e);

@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# usage: tests/soak.sh MINUTES
+#
+# The long form of what `make check` does for a minute: random kills and a bad
+# network under many writers, and items of 1 GiB.  SEED=N repeats one.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+export SOAK=${1:-20}
+exec tests/run --slow $((2 + SOAK / 3)) tests/case/soak.py tests/case/big.sh

@@ -63,6 +63,8 @@ struct deliver {
 	int64_t applied;	/* newest event applied */
 	struct ack *acks, **acks_last;
 	struct pending *pending;
+	uint64_t cached;	/* bytes of blobs; counted anew at cached_ms */
+	int64_t cached_ms;	/* monotonic; 0: not yet */
 };
 
 /* lanes.c */

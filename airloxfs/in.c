@@ -449,7 +449,10 @@ static int item_unlink(struct mount *m, struct node *dir, struct node *n)
 	i->node = NULL;
 	tree_unlink(m->tree, n);
 	text_latest_gone(m, n->name);
+	bool waiting = m->waiting;
 	mount_unlock(m);
+	if (waiting)
+		deliver_kick(m);	/* there may be room now */
 	return 0;
 }
 

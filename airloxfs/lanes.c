@@ -16,6 +16,7 @@
 #define ACK_IDLE_MS 60000
 #define FREE_BYTES ((uint64_t)1 << 30)	/* this much or a twentieth of the */
 #define FREE_PART 20			/* disk stays free */
+#define COUNT_EVERY_MS 10000
 
 /* --- tasks; with d->lock --- */
 
@@ -277,18 +278,41 @@ static int cannot_check(struct deliver *d, struct task *t, struct err *e)
 	return 0;
 }
 
-static int room_for(struct mount *m, uint64_t n, struct err *e)
+/* --cache-max.  Others write there too (what we send, the published client):
+ * counted anew now and then, and before anything is said to be too much. */
+static bool fits(struct deliver *d, uint64_t n)
 {
+	int64_t now = clock_mono_ms();
+	pthread_mutex_lock(&d->lock);
+	bool fit = d->cached + n <= d->m->opt.cache_max;
+	if (!fit || !d->cached_ms || now - d->cached_ms > COUNT_EVERY_MS) {
+		d->cached = cache_used(d->m->peer->cache);
+		d->cached_ms = now;
+		fit = d->cached + n <= d->m->opt.cache_max;
+	}
+	if (fit)
+		d->cached += n;
+	pthread_mutex_unlock(&d->lock);
+	return fit;
+}
+
+static int room_for(struct deliver *d, uint64_t n, struct err *e)
+{
+	struct mount *m = d->m;
 	struct statvfs st;
 	if (fstatvfs(m->peer->cache->blobs, &st) < 0)
 		return err_sys(e, "cannot look at the cache's disk");
 	uint64_t all = (uint64_t)st.f_blocks * st.f_frsize / FREE_PART;
 	uint64_t keep = all < FREE_BYTES ? all : FREE_BYTES;
-	if ((uint64_t)st.f_bavail * st.f_frsize >= n + keep)
+	if ((uint64_t)st.f_bavail * st.f_frsize < n + keep)
+		return err_set(e, ERR_FULL, "the disk of %s is nearly full: "
+			       "make room, items are fetched when there is "
+			       "some", m->peer->cache->path);
+	if (fits(d, n))
 		return 0;
-	return err_set(e, ERR_FULL, "the disk of %s is nearly full: make room, "
-		       "items are fetched when there is some",
-		       m->peer->cache->path);
+	return err_set(e, ERR_FULL, "an item of %llu bytes is too much for "
+		       "--cache-max: rm what is not needed in in/, or mount "
+		       "with more", (unsigned long long)n);
 }
 
 /* 0: verified, or settled with a refusal; 1: not here; -1: passing fault. */
@@ -297,7 +321,9 @@ static int take_item(struct deliver *d, struct wire *w, struct task *t,
 {
 	struct mount *m = d->m;
 	struct incoming *inc = t->inc;
-	if (room_for(m, (uint64_t)inc->env.header.size, e) < 0)
+	if (t->fd < 0 &&
+	    room_for(d, (uint64_t)inc->env.header.size + BLOB_OVERHEAD,
+		     e) < 0)
 		return -1;
 	if (t->fd < 0 && t->kind == TASK_AGAIN)
 		in_restore(m, inc->env.header.id, e);
@@ -322,22 +348,40 @@ static int take_item(struct deliver *d, struct wire *w, struct task *t,
 	return 0;
 }
 
+/* Said once, and in status for as long as it lasts. */
+static void wait_for_room(struct mount *m, bool *waits, const struct err *e)
+{
+	bool full = e && e->code == ERR_FULL && !e->http;
+	if (full && !*waits)
+		mount_failed(m, e);
+	mount_lock(m);
+	if (full)
+		m->waits_for = *e;
+	m->waiting += (unsigned)full - (unsigned)*waits;
+	mount_unlock(m);
+	*waits = full;
+}
+
 static void take_until_done(struct deliver *d, struct wire *w,
 			    struct task *t)
 {
 	struct err e = { 0 };
 	unsigned tries = 0;
+	bool waits = false;
 	for (;;) {
 		int rc = take_item(d, w, t, &e);
 		if (rc == 1)
 			set_pending(d, t, &e);
+		wait_for_room(d->m, &waits, rc < 0 ? &e : NULL);
 		if (rc >= 0)
 			return;
-		mount_heard(d->m, &e);
+		if (!waits)
+			mount_heard(d->m, &e);
 		int64_t ms = e.code == ERR_NET || e.code == ERR_RATE
 			? peer_delay_ms(tries++, wire_retry_after_ms(w))
 			: RETRY_MS;
 		if (!deliver_pause(d, ms) || d->m->closed) {
+			wait_for_room(d->m, &waits, NULL);
 			t->abandoned = true;
 			return;
 		}

@@ -68,6 +68,8 @@ struct mount {
 	uint64_t refused;	/* items and participants not shown */
 	uint64_t pending;	/* items whose blob is not here */
 	uint64_t gaps;		/* sequence numbers that never came */
+	unsigned waiting;	/* lanes that wait for room on this machine */
+	struct err waits_for;	/* what they wait for */
 	_Atomic bool stopping;	/* no new opens */
 	void (*ready)(void *arg);
 	void *ready_arg;

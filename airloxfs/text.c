@@ -196,6 +196,8 @@ void text_status(struct mount *m, const struct node *n, struct buf *out)
 	put_count(out, "pending", m->pending);
 	put_count(out, "rejected", m->refused);
 	put_count(out, "gaps", m->gaps);
+	if (m->waiting)
+		put_line(out, "waiting", m->waits_for.why);
 	if (m->last_error_ms) {
 		clock_iso(iso, m->last_error_ms);
 		buf_addf(out, "last_error %s ", iso);

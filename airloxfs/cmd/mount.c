@@ -67,8 +67,25 @@ static int one_option(struct mounting *g, const char *opt, struct err *e)
 	return 0;
 }
 
+/* 500M, 4G: bytes. */
+static int read_size(uint64_t *out, const char *text, struct err *e)
+{
+	char *end;
+	unsigned long long n = strtoull(text, &end, 10);
+	unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30
+		: *end == 'T' ? 40 : 0;
+	if (*text < '0' || *text > '9' || strlen(end) > 1 ||
+	    (*end && !shift) || !n || n >= 1ull << (62 - shift))
+		return err_set(e, ERR_USAGE, "--cache-max: a size like 500M "
+			       "or 4G");
+	*out = n << shift;
+	return 0;
+}
+
 static int read_options(struct mounting *g, struct err *e)
 {
+	if (read_size(&g->opt.cache_max, g->cache_max, e) < 0)
+		return -1;
 	buf_add_str(&g->fuse, FUSE_OPTIONS);
 	for (int i = 0; i < g->o.n; i++) {
 		char *list = strdup(g->o.v[i]), *save;
@@ -94,6 +111,8 @@ static int parse(struct mounting *g, int argc, char **argv, struct err *e)
 		{ "-f", FLAG_SET, &g->front, NULL, "stay in the front" },
 		{ "-o", FLAG_LIST, &g->o, "OPT", "strict (a close without an "
 		  "answer fails), allow_other, allow_root" },
+		{ "--cache-max", FLAG_TEXT, &g->cache_max, "SIZE",
+		  "above it nothing is fetched until there is room (4G)" },
 		{ "--keep", FLAG_SET, &g->keep, NULL,
 		  "keep cache and state when the session ends" },
 		{ 0 },
@@ -366,7 +385,8 @@ static int run_daemon(struct mounting *g)
 
 int cmd_mount(struct setting *s, int argc, char **argv)
 {
-	struct mounting g = { .common.setting = s, .report = -1 };
+	struct mounting g = { .common.setting = s, .report = -1,
+			      .cache_max = "4G" };
 	struct err e = { 0 };
 	enum where_kind kind = WHERE_FREE;
 	int rc = parse(&g, argc, argv, &e);

@@ -231,6 +231,22 @@ void cache_remove_blob(struct cache *c, const char *item_id)
 		unlinkat(c->blobs, item_id, 0);
 }
 
+uint64_t cache_used(const struct cache *c)
+{
+	uint64_t used = 0;
+	struct stat st;
+	int fd = openat(c->blobs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d)
+		return 0;
+	for (struct dirent *de; (de = readdir(d));)
+		if (fstatat(fd, de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISREG(st.st_mode))
+			used += (uint64_t)st.st_size;
+	closedir(d);
+	return used;
+}
+
 /* --- the end --- */
 
 int cache_remove(const char *root, const char *session_id, struct err *e)

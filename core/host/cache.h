@@ -56,6 +56,7 @@ int cache_keep(struct cache *c, struct cache_stage *s, const char *item_id,
 int cache_settle(struct cache *c, const int *fds, size_t n, struct err *e);
 void cache_drop(struct cache *c, struct cache_stage *s);
 void cache_remove_blob(struct cache *c, const char *item_id);
+uint64_t cache_used(const struct cache *c);	/* bytes of all blobs */
 
 /* The whole directory: the session is over. */
 int cache_remove(const char *root, const char *session_id, struct err *e);

@@ -179,7 +179,7 @@ need() {
 mount_at() {
 	mount_try "$@" || fail "mount of $1: $(cat "$T/said")"
 	local dir=$3
-	[ -e "$dir/README" ] || fail "$dir is not a mount"
+	[ -e "$dir/README" ] || fail "$dir is not a mount: $(cat "$T/said")"
 }
 # The same, and its status is the answer; its words are in $T/said.
 mount_try() {

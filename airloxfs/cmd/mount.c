@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "airloxfs/cmd.h"
+#include "airloxfs/guard.h"
 #include "airloxfs/mount.h"
 #include "airloxfs/outbox.h"
 #include "airloxfs/where.h"
@@ -28,6 +29,7 @@
 	"default_permissions,auto_unmount"
 #define CONNECT_MS 5000
 #define LOCK_TRIES 150		/* of 100 ms */
+#define LOOK_MS 10000		/* for what is mounted there to answer */
 
 struct mounting {
 	struct common common;
@@ -37,6 +39,7 @@ struct mounting {
 	bool front, keep;
 	struct invite invite;
 	struct buf fuse;
+	const char *dir;	/* as it was given */
 	char *path;
 	int report;		/* to the parent, -1 with -f */
 	struct mount *m;
@@ -133,8 +136,8 @@ static int parse(struct mounting *g, int argc, char **argv, struct err *e)
 	if (read_options(g, e) < 0 ||
 	    cmd_invite(&g->invite, &g->common, link, e) < 0)
 		return -1;
-	g->path = where_path(a.v[0], e);
-	return g->path ? 0 : -1;
+	g->dir = a.v[0];
+	return 0;
 }
 
 /* --- the daemon --- */
@@ -288,6 +291,20 @@ static int end(struct mounting *g, int code)
 	return code ? code : unsent ? err_exit(ERR_UNSENT) : 0;
 }
 
+/* We hold the lock of this session and role: what is mounted there is of
+ * another, and stays visible. */
+static bool is_free(const struct mounting *g, struct err *e)
+{
+	enum where_kind kind;
+	if (where_look(g->path, &kind, e) < 0)
+		return false;
+	if (kind == WHERE_FREE)
+		return true;
+	err_set(e, ERR_MOUNTPOINT, "%s is a mount of another session or role: "
+		"choose an empty directory", g->path);
+	return false;
+}
+
 /* One that was unmounted and still sends holds the session for a while. */
 static struct mount *open_mount(struct mounting *g,
 				const struct peer_options *po, char **where,
@@ -323,7 +340,7 @@ static int serve(struct mounting *g)
 		report(g, err_exit(e.code), e.why);
 		return err_exit(e.code);
 	}
-	int rc = mount_serve(g->m, on_ready, g, &e);
+	int rc = is_free(g, &e) ? mount_serve(g->m, on_ready, g, &e) : -1;
 	if (rc < 0)
 		report(g, err_exit(e.code), e.why);
 	if (g->has_signals) {
@@ -383,6 +400,19 @@ static int run_daemon(struct mounting *g)
 	_exit(serve(g));
 }
 
+/* What is mounted there may be a program that hangs. */
+static int look(struct mounting *g, enum where_kind *kind, struct err *e)
+{
+	struct guard guard;
+	guard_begin(&guard, g->dir, LOOK_MS);
+	g->path = where_path(g->dir, e);
+	bool ok = g->path && where_fuse(e) == 0 &&
+		where_look(g->path, kind, e) == 0 &&
+		(*kind != WHERE_DEAD || where_clear(g->path, e) == 0);
+	guard_end(&guard);
+	return ok ? 0 : -1;
+}
+
 int cmd_mount(struct setting *s, int argc, char **argv)
 {
 	struct mounting g = { .common.setting = s, .report = -1,
@@ -392,9 +422,7 @@ int cmd_mount(struct setting *s, int argc, char **argv)
 	int rc = parse(&g, argc, argv, &e);
 	if (rc > 0)
 		return 0;
-	if (rc < 0 || where_fuse(&e) < 0 ||
-	    where_look(g.path, &kind, &e) < 0 ||
-	    (kind == WHERE_DEAD && where_clear(g.path, &e) < 0))
+	if (rc < 0 || look(&g, &kind, &e) < 0)
 		rc = tell_fail(&e);
 	else {
 		if (kind != WHERE_OURS)

@@ -13,11 +13,13 @@
 #include <unistd.h>
 
 #include "airloxfs/cmd.h"
+#include "airloxfs/guard.h"
 #include "airloxfs/where.h"
 #include "core/host/clock.h"
 #include "core/host/tell.h"
 
 #define GRACE_MS 15000		/* for the daemon to end */
+#define ANSWER_MS 5000		/* and to answer what it is asked */
 
 static bool read_attr(const char *path, const char *name, char *to,
 		      size_t room)
@@ -41,7 +43,7 @@ static void drain(const char *path, int64_t wait_ms)
 	}
 }
 
-static int stop_daemon(const char *path, struct err *e)
+static int stop_daemon(const char *path, struct guard *g, struct err *e)
 {
 	char text[32];
 	read_attr(path, "user.airlox.pid", text, sizeof text);
@@ -53,6 +55,7 @@ static int stop_daemon(const char *path, struct err *e)
 			       "found: fusermount3 -u %s", path, path);
 	if (sigqueue((pid_t)pid, SIGTERM, (union sigval){ 0 }) < 0)
 		return err_sys(e, "cannot stop the daemon (process %ld)", pid);
+	guard_end(g);		/* nothing touches the mount from here on */
 	struct pollfd p = { fd, POLLIN, 0 };
 	if (poll(&p, 1, GRACE_MS) > 0)
 		return 0;
@@ -66,7 +69,8 @@ static int not_ours(const char *path, struct err *e)
 		       path);
 }
 
-static int unmount(const char *path, int64_t wait_ms, struct err *e)
+static int unmount(const char *path, int64_t wait_ms, struct guard *g,
+		   struct err *e)
 {
 	enum where_kind kind;
 	char unsent[8192];
@@ -81,7 +85,7 @@ static int unmount(const char *path, int64_t wait_ms, struct err *e)
 	drain(path, wait_ms);
 	bool left = read_attr(path, "user.airlox.unsent", unsent,
 			      sizeof unsent);
-	if (stop_daemon(path, e) < 0)
+	if (stop_daemon(path, g, e) < 0)
 		return -1;
 	if (left)
 		tell_warn("%s", unsent);
@@ -113,7 +117,10 @@ int cmd_umount(struct setting *s, int argc, char **argv)
 			"time of at most an hour");
 		return tell_fail(&e);
 	}
+	struct guard g;
+	guard_begin(&g, a.v[0], ms + ANSWER_MS);
 	cleanup_free char *path = where_path(a.v[0], &e);
-	int rc = path ? unmount(path, ms, &e) : not_ours(a.v[0], &e);
+	int rc = path ? unmount(path, ms, &g, &e) : not_ours(a.v[0], &e);
+	guard_end(&g);
 	return rc < 0 ? tell_fail(&e) : rc;
 }

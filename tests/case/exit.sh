@@ -178,11 +178,13 @@ pass 76
 gives 77 'an observer sends' as vera "$AIRLOXFS" send text "@$T/view" hello
 gives 0 'revoke' as olga "$AIRLOXFS" revoke "@$T/own" observer
 gives 77 'revoked' as yan "$AIRLOXFS" mount "@$T/view" "$T/m"
+echo '# no' >"$T/no.md"
 gives 65 'a type that is not allowed' as alice "$AIRLOXFS" send file \
-	"@$T/link" "$T/clock.py" "$T/link"
+	"@$T/through" "$T/no.md"
+grep -q 'not allowed\|does not allow\|allows' "$T/said" || fail 'another reason'
 gives 0 'close' as olga "$AIRLOXFS" close "@$T/own"
 gives 69 'closed' as zoe "$AIRLOXFS" mount "@$T/link" "$T/m"
-gives 69 'closed, by hand' as alice "$AIRLOXFS" send text "@$T/link" hello
+gives 69 'closed, by hand' as alice "$AIRLOXFS" send text "@$T/through" hi
 pass '65, 69, 77'
 
 listed=$(sed -n '/^.Sh EXIT STATUS/,/^.El/s/^.It \([0-9]*\)$/\1/p' \

@@ -12,6 +12,7 @@
 #include "core/host/clock.h"
 #include "core/host/file.h"
 
+#define JOURNAL_MAX (64 << 20)	/* bytes, then a new one is begun */
 #define TIMER_MS 200		/* how late a "queued" may be said */
 #define WITHDRAW_WAIT_MS 1000
 
@@ -207,6 +208,8 @@ static void *timer_thread(void *arg)
 	struct outbox *o = arg;
 	pthread_mutex_lock(&o->lock);
 	while (!o->ending) {
+		if (!o->first && o->written > JOURNAL_MAX)
+			outbox_renew(o);
 		while (!o->ending && !o->first)
 			pthread_cond_wait(&o->tick, &o->lock);
 		int64_t now = clock_mono_ms();
@@ -365,10 +368,12 @@ void outbox_stop(struct outbox *o)
 	if (!o)
 		return;
 	struct err e;
+	pthread_mutex_lock(&o->lock);
+	o->ending = true;	/* the timer begins no new journal now */
+	pthread_mutex_unlock(&o->lock);
 	if (o->journal && outbox_sync(o, &e) < 0)	/* who waits hears 0 */
 		mount_failed(o->m, &e);
 	pthread_mutex_lock(&o->lock);
-	o->ending = true;
 	for (struct post *p = o->first; p; p = p->next)
 		outbox_answer(p, 0);
 	pthread_cond_broadcast(&o->work);

@@ -16,6 +16,8 @@
 #include "core/host/file.h"
 #include "core/json.h"
 
+#define JOURNAL "outbox.journal"
+
 /* --- writing --- */
 
 static void put_record(struct buf *out, const struct post *p, bool done,
@@ -73,6 +75,7 @@ int outbox_keep(struct outbox *o, struct post *p, bool durable,
 		return err_set(e, ERR_MEMORY, "out of memory");
 	if (journal_append(o->journal, buf_bytes(&b), &p->at, e) < 0)
 		return -1;
+	o->written += b.len;
 	return durable || p->blob[0] ? outbox_sync(o, e) : 0;
 }
 
@@ -298,7 +301,7 @@ static void sweep_blobs(struct outbox *o)
 int outbox_load(struct outbox *o, struct err *e)
 {
 	uint64_t cut = 0;
-	o->journal = store_journal(o->m->store, "outbox.journal", load_record,
+	o->journal = store_journal(o->m->store, JOURNAL, load_record,
 				   o, &cut, e);
 	if (!o->journal)
 		return -1;
@@ -326,22 +329,35 @@ void outbox_adopt(struct outbox *o, const char *draft, struct outgoing *f)
 		}
 }
 
-void outbox_compact(struct outbox *o)
+void outbox_renew(struct outbox *o)
 {
 	struct err e;
 	uint64_t cut;
+	int dir = o->m->store->dir;
+	o->written = 0;
+	if (syncfs(dir) < 0 ||
+	    renameat(dir, JOURNAL, dir, JOURNAL ".old") < 0)
+		return;
+	struct journal *fresh = store_journal(o->m->store, JOURNAL, NULL, NULL,
+					      &cut, &e);
+	if (!fresh) {
+		mount_failed(o->m, &e);
+		unlinkat(dir, JOURNAL, 0);
+		renameat(dir, JOURNAL ".old", dir, JOURNAL);
+		return;
+	}
+	unlinkat(dir, JOURNAL ".old", 0);
+	journal_close(o->journal);
+	o->journal = fresh;
+}
+
+void outbox_compact(struct outbox *o)
+{
 	while (o->outcomes) {
 		struct outcome *k = o->outcomes;
 		o->outcomes = k->next;
 		free(k);
 	}
-	if (o->first)
-		return;
-	/* The drafts' headers say all of it now. */
-	journal_close(o->journal);
-	unlinkat(o->m->store->dir, "outbox.journal", 0);
-	o->journal = store_journal(o->m->store, "outbox.journal", load_record,
-				   o, &cut, &e);
-	if (!o->journal)
-		mount_failed(o->m, &e);
+	if (!o->first)
+		outbox_renew(o);
 }

@@ -62,6 +62,7 @@ struct outcome {
 struct outbox {
 	struct mount *m;
 	struct journal *journal;
+	_Atomic uint64_t written; /* bytes of records since it was empty */
 	int blobs;		/* directory of the larger ones */
 
 	pthread_mutex_t lock;	/* guards all below; after a file's lock,
@@ -89,6 +90,9 @@ int outbox_load(struct outbox *o, struct err *e);
 /* `put`: from here on a killed daemon will still send it. */
 int outbox_keep(struct outbox *o, struct post *p, bool durable,
 		struct err *e);
+/* With o->lock, nothing in the outbox and nobody else at the journal: begins a
+ * new one; the drafts' headers say all that the old one said. */
+void outbox_renew(struct outbox *o);
 /* And from here on a machine that lost its power. */
 int outbox_sync(struct outbox *o, struct err *e);
 void outbox_done(struct outbox *o, const struct post *p, bool sent,

@@ -210,7 +210,7 @@ if [ "$(id -u)" = 0 ] && mkdir "$T/small" &&
 	rm -f "$A/out/big.md" "$A/out/zero.zip"
 	umount_at "$A"
 	umount_at "$B"
-	relay_start
+	relay_start --min-free-bytes 200000
 	session_new
 	mount_at alice "$SENDER" "$A"
 	mount_at bob "$OBSERVER" "$B"

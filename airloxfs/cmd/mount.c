@@ -29,6 +29,7 @@
 	"default_permissions,auto_unmount"
 #define CONNECT_MS 5000
 #define LOCK_TRIES 150		/* of 100 ms */
+#define FREE_TRIES 100		/* of 30 ms */
 #define LOOK_MS 10000		/* for what is mounted there to answer */
 
 struct mounting {
@@ -291,15 +292,22 @@ static int end(struct mounting *g, int code)
 	return code ? code : unsent ? err_exit(ERR_UNSENT) : 0;
 }
 
-/* We hold the lock of this session and role: what is mounted there is of
- * another, and stays visible. */
+/* We hold the lock of this session and role: what is mounted there goes with
+ * the daemon that held it before us, or it is of another, and stays. */
 static bool is_free(const struct mounting *g, struct err *e)
 {
+	const struct timespec t = { .tv_nsec = 30000000 };
 	enum where_kind kind;
-	if (where_look(g->path, &kind, e) < 0)
-		return false;
-	if (kind == WHERE_FREE)
-		return true;
+	for (int i = 0; i < FREE_TRIES; i++, nanosleep(&t, NULL)) {
+		if (where_look(g->path, &kind, e) < 0 ||
+		    (kind == WHERE_DEAD && where_clear(g->path, e) < 0))
+			return false;
+		if (kind == WHERE_FREE) {
+			if (i)
+				where_settle(g->path);
+			return true;
+		}
+	}
 	err_set(e, ERR_MOUNTPOINT, "%s is a mount of another session or role: "
 		"choose an empty directory", g->path);
 	return false;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -105,6 +106,14 @@ static bool is_empty(const char *path)
 	return empty;
 }
 
+/* What stat says may be remembered from when it lived; this is asked anew. */
+static bool is_dead(const char *path)
+{
+	char pid[32];
+	return getxattr(path, "user.airlox.pid", pid, sizeof pid) < 0 &&
+		errno == ENOTCONN;
+}
+
 int where_look(const char *path, enum where_kind *kind, struct err *e)
 {
 	char type[64] = "", source[128] = "";
@@ -120,7 +129,7 @@ int where_look(const char *path, enum where_kind *kind, struct err *e)
 			       "that does not answer; unmount that first", path,
 			       *source ? source : "another program", type);
 	}
-	*kind = ours ? WHERE_OURS : WHERE_FREE;
+	*kind = !ours ? WHERE_FREE : is_dead(path) ? WHERE_DEAD : WHERE_OURS;
 	if (ours)
 		return 0;
 	if (!S_ISDIR(st.st_mode))

@@ -93,7 +93,7 @@ pid=$(daemon_pid "$T/m")
 kill -STOP "$pid"
 start=$SECONDS
 gives 14 'umount' timeout 60 "$AIRLOXFS" umount --wait 0s "$T/m"
-gives 10 'mount there' timeout 60 "$AIRLOXFS" mount "@$T/view" "$T/m"
+gives 14 'mount there' timeout 60 "$AIRLOXFS" mount "@$T/view" "$T/m"
 [ $((SECONDS - start)) -le 40 ] || fail 'that took too long'
 kill -CONT "$pid"
 umount_at "$T/m"

@@ -202,18 +202,22 @@ def mount_as(name, way, link):
     return m, done.stdout
 
 
-def send_all(m):
+def send_all(m, watch):
     """Each kind of content, with the mark in it."""
     src = f"{T}/src"
     os.makedirs(src, exist_ok=True)
     m.send(NAME + ".md", b"# " + MARK + b"\n")
     m.send(NAME + ".bin", os.urandom(400000) + MARK)
     m.send(NAME, MARK)
-    with zipfile.ZipFile(src + "/z.zip", "w") as z:
-        for i in range(200):
-            z.writestr(f"{NAME}/{i}", MARK)
+    with zipfile.ZipFile(src + "/z.zip", "w", zipfile.ZIP_DEFLATED) as z:
+        for i in range(2000):
+            z.writestr(f"{NAME}/{i}", MARK + bytes(20000))
     with open(src + "/z.zip", "rb") as f:
-        m.send(NAME + ".zip", f.read())
+        data = f.read()
+    for i in range(20):         # until its checker was seen, alive
+        m.send(f"{NAME}-{i}.zip", data)
+        if "--check-child" in watch.kinds and i > 0:
+            break
     m.send(NAME + ".png", lib.make_png(600, 600))
     with open(m.path("say"), "wb") as f:
         f.write(MARK)
@@ -259,7 +263,7 @@ def main():
         m, words = mount_as(name, way, links[role])
         mounts.append(m)
         said += words
-    send_all(mounts[0])
+    send_all(mounts[0], watch)
     for m in mounts[1:]:
         lib.wait_for(lambda: len(os.listdir(m.path("in"))) >= 6,
                      f"{m.name} has them")

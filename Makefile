@@ -100,7 +100,15 @@ $(B)/tests/%: $(B)/obj/tests/%.o $(test_libs)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_tests)
 .PRECIOUS: $(B)/obj/%.o
 
-tests: all $(unit_bin) $(helper_bin)
+# Preloaded into a program under test.
+preload_so := $(patsubst tests/hostile/preload/%.c,$(B)/tests/hostile/%.so,\
+	$(wildcard tests/hostile/preload/*.c))
+$(B)/tests/hostile/%.so: tests/hostile/preload/%.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) -std=c11 -D_GNU_SOURCE $(WARN) -O1 -g -fPIC -shared \
+		-o $@ $< -ldl
+
+tests: all $(unit_bin) $(helper_bin) $(preload_so)
 
 # Building and testing for those who have just come: install what is
 # missing, build, go.  `make all` alone never installs anything.

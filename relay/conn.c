@@ -166,6 +166,13 @@ static int send_file(struct conn *c)
 	return c->file_left ? 0 : 1;
 }
 
+/* A proxy passes an answer on only after what it was sending; it is our own
+ * operator's, and may go on for a while. */
+static bool is_proxy(const struct conn *c)
+{
+	return addr_set_has(&c->loop->st->limits.proxies, &c->peer);
+}
+
 static void drain(struct conn *c)
 {
 	if (c->tls)
@@ -174,7 +181,7 @@ static void drain(struct conn *c)
 	end_request(c);
 	c->state = CONN_DRAIN;
 	c->moved = 0;
-	c->deadline_ms = c->loop->now_ms + DRAIN_MS;
+	c->deadline_ms = c->loop->now_ms + DRAIN_MS * (is_proxy(c) ? 10 : 1);
 	conn_arm(c, EPOLLIN | EPOLLRDHUP);
 }
 
@@ -388,7 +395,7 @@ static void readable(struct conn *c)
 		return;
 	if (c->state == CONN_DRAIN) {
 		c->moved += (uint64_t)n;
-		if (c->moved > DRAIN_BYTES)
+		if (c->moved > DRAIN_BYTES * (is_proxy(c) ? 128u : 1u))
 			conn_close(c);
 		return;
 	}

@@ -195,11 +195,39 @@ static int parse_field(struct http_head *h, struct framing *fr,
 	if (n == 0 || n >= line.n || line.p[n] != ':')
 		return refuse(f, 400, "malformed header field");
 	struct bytes v = { line.p + n + 1, line.n - n - 1 };
-	while (v.n && (*v.p == ' ' || *v.p == '\t'))
+	/* spaces only: parsers differ on tabs, so they stay, and spoil what
+	 * they stand beside */
+	while (v.n && *v.p == ' ')
 		v.p++, v.n--;
-	while (v.n && (v.p[v.n - 1] == ' ' || v.p[v.n - 1] == '\t'))
+	while (v.n && v.p[v.n - 1] == ' ')
 		v.n--;
 	return read_field(h, fr, (struct bytes){ line.p, n }, v, f);
+}
+
+/* name or [IPv6], and maybe a port.  What else a proxy might route by is not
+ * guessed at. */
+static bool is_host(struct bytes s)
+{
+	size_t i = 0;
+	if (s.n && s.p[0] == '[') {
+		while (i < s.n && s.p[i] != ']')
+			if (!strchr("[0123456789abcdefABCDEF:.", s.p[i++]))
+				return false;
+		if (i++ == s.n)
+			return false;
+	} else {
+		for (; i < s.n && s.p[i] != ':'; i++)
+			if (!is_token_byte(s.p[i]) ||
+			    strchr("#|^`", s.p[i]) ||
+			    (s.p[i] == '.' && (i == 0 || s.p[i - 1] == '.')))
+				return false;
+	}
+	if (i == 0 || (i < s.n && s.p[i++] != ':'))
+		return false;
+	for (; i < s.n; i++)
+		if (s.p[i] < '0' || s.p[i] > '9')
+			return false;
+	return true;
 }
 
 static int check_framing(struct http_head *h, const struct framing *fr,
@@ -207,6 +235,8 @@ static int check_framing(struct http_head *h, const struct framing *fr,
 {
 	if (!fr->host.p || fr->host.n == 0)
 		return refuse(f, 400, "no Host");
+	if (!is_host(fr->host))
+		return refuse(f, 400, "malformed Host");
 	if (fr->coding.p) {
 		if (fr->length.p || h->http10)
 			return refuse(f, 400, "the body's length is given "

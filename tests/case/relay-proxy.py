@@ -1,0 +1,376 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+# timeout: 150
+"""Goal: the relay behind Caddy and behind nginx, with the files of deploy/:
+items, blobs, streams, mounts; a proxy that cuts idle streams; and where nginx refuses a request, so do we."""
+import atexit
+import concurrent.futures
+import http.client
+import os
+import random
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.environ["TOP"] + "/tests")
+import lib                                                 # noqa: E402
+from relay_peer import Party, Peer, raw, statuses          # noqa: E402
+
+CA, CERT, KEY = (lib.T + "/" + n for n in ("ca.pem", "cert.pem", "key.pem"))
+NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def make_certs():
+    def openssl(*words):
+        subprocess.run(["openssl", *words], check=True,
+                       stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    ec = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl("req", "-x509", *ec, "-keyout", CA + ".key", "-out", CA, "-subj",
+            "/CN=test CA", "-days", "2")
+    with open(lib.T + "/ext", "w") as f:
+        f.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+    openssl("req", *ec, "-keyout", KEY, "-out", lib.T + "/csr", "-subj",
+            "/CN=localhost")
+    openssl("x509", "-req", "-in", lib.T + "/csr", "-CA", CA, "-CAkey",
+            CA + ".key", "-CAcreateserial", "-out", CERT, "-days", "2",
+            "-extfile", lib.T + "/ext")
+
+
+def ends(child):
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(5)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def start(words, port, what):
+    child = subprocess.Popen(words, stdout=subprocess.DEVNULL,
+                             stderr=open(lib.T + "/proxy.err", "ab"),
+                             env={**os.environ, "HOME": lib.T,
+                                  "XDG_DATA_HOME": lib.T + "/caddy",
+                                  "XDG_CONFIG_HOME": lib.T + "/caddy"})
+    atexit.register(ends, child)
+
+    def up():
+        if child.poll() is not None:
+            with open(lib.T + "/proxy.err") as f:
+                raise lib.Failed(f"{what}: {f.read()[-600:]}")
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return True
+        except OSError:
+            return False
+    lib.wait_for(up, f"{what} listens")
+    return child
+
+
+def nginx(name, http_block, port):
+    where = f"{lib.T}/{name}"
+    os.makedirs(where + "/tmp")
+    temps = "".join(f"{k}_temp_path {where}/tmp/{k};\n" for k in (
+        "client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    with open(where + "/nginx.conf", "w") as f:
+        f.write(f"daemon off;\nmaster_process off;\npid {where}/pid;\n"
+                f"error_log {where}/err;\nevents {{ worker_connections 512; }}"
+                f"\nhttp {{\naccess_log off;\n{temps}{http_block}\n}}\n")
+    return start([NGINX, "-e", where + "/err", "-c", where + "/nginx.conf"],
+                 port, "nginx")
+
+
+def deployed_nginx(relay, port):
+    with open(lib.TOP + "/deploy/nginx.conf") as f:
+        text = f.read()
+    for a, b in (("127.0.0.1:8440", f"127.0.0.1:{relay.port}"),
+                 ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"),
+                 ("relay.example;", "localhost;"),
+                 ("/etc/ssl/relay.example.pem", CERT),
+                 ("/etc/ssl/relay.example.key", KEY)):
+        if a not in text:
+            raise lib.Failed(f"deploy/nginx.conf has no {a}")
+        text = text.replace(a, b)
+    return nginx("nginx", text, port)
+
+
+def deployed_caddy(relay, port):
+    with open(lib.TOP + "/deploy/Caddyfile") as f:
+        text = f.read()
+    text = text.replace("127.0.0.1:8440", f"127.0.0.1:{relay.port}")
+    text = re.sub(r"^relay.example \{", f"https://localhost:{port} {{\n"
+                  f"\tbind 127.0.0.1\n\ttls {CERT} {KEY}", text, flags=re.M)
+    with open(lib.T + "/Caddyfile", "w") as f:
+        f.write("{\n\tadmin off\n\tauto_https disable_redirects\n\tgrace_period 1s\n}\n" + text)
+    return start(["caddy", "run", "--adapter", "caddyfile", "--config",
+                  lib.T + "/Caddyfile"], port, "caddy")
+
+
+class Through(Peer):
+    """The same participant, through a proxy with TLS."""
+
+    def __init__(self, other, port):
+        super().__init__(other.relay, other.token, other.sid)
+        self.name, self.proxy = getattr(other, "name", None), port
+        self.conn = http.client.HTTPSConnection(
+            "localhost", port, timeout=20 * lib.SLOW,
+            context=ssl.create_default_context(cafile=CA))
+
+
+class Watch(threading.Thread):
+    """A stream that comes back whenever it is cut; when each seq came."""
+
+    def __init__(self, peer, port, tls):
+        super().__init__(daemon=True)
+        self.peer, self.port, self.tls = peer, port, tls
+        self.came, self.cuts, self.on = [], 0, True
+        self.last = peer.events()[-1]["seq"]
+
+    def connect(self):
+        s = socket.create_connection(("127.0.0.1", self.port))
+        s.settimeout(60)
+        if self.tls:
+            s = ssl.create_default_context(cafile=CA).wrap_socket(
+                s, server_hostname="localhost")
+        s.sendall(f"GET /v1/sessions/{self.peer.sid}/stream HTTP/1.1\r\n"
+                  f"Host: localhost\r\nAuthorization: Bearer "
+                  f"{self.peer.token}\r\nLast-Event-ID: {self.last}\r\n\r\n"
+                  .encode())
+        return s
+
+    def run(self):
+        while self.on:
+            try:
+                with self.connect() as s, s.makefile("rb") as f:
+                    for line in f:
+                        if line.startswith(b"id: "):
+                            self.last = int(line[4:])
+                            self.came.append((self.last, time.monotonic()))
+            except OSError:
+                pass
+            self.cuts += 1
+            time.sleep(0.1)
+
+    def wait(self, seq, seconds):
+        return lib.wait_for(lambda: [t for s, t in self.came if s == seq],
+                            f"event {seq} on the stream", seconds)[0]
+
+
+def begin_large(party, peer, port):
+    """The answer to the first part of what is too large."""
+    data = party.item(peer.name, bytes(9 << 20), kind="file",
+                      type_="zip")[2]
+    with socket.create_connection(("127.0.0.1", port)) as plain:
+        plain.settimeout(20 * lib.SLOW)
+        s = ssl.create_default_context(cafile=CA).wrap_socket(
+            plain, server_hostname="localhost")
+        s.sendall(f"POST /v1/sessions/{peer.sid}/items HTTP/1.1\r\nHost: "
+                  f"localhost\r\nAuthorization: Bearer {peer.token}\r\n"
+                  f"Content-Length: {len(data)}\r\n\r\n".encode()
+                  + data[:600000])
+        return statuses(s.recv(65536))
+
+
+def carries(relay, port, what):
+    party = Party(relay, most=8 << 20)
+    lib.same(Through(Peer(relay), port).post("/v1/sessions", party.manifest)
+             .status, 201, f"{what}: a session")
+    alice = Through(party.join("sender", "alice"), port)
+    bob = Through(party.join("sender", "bob"), port)
+    watch = Watch(bob, port, True)
+    watch.start()
+    for n in (0, 1000, 5 << 20):
+        id_, blob, answer = party.post(alice, n, kind="file", type_="zip")
+        lib.same(answer.status, 201, f"{what}: {n} bytes up")
+        lib.ok(bob.get(f"/items/{id_}/blob").body == blob,
+               f"{what}: {n} bytes down")
+        watch.wait(answer.json["seq"], 1)
+    for _ in range(20):
+        watch.wait(party.post(alice, 100)[2].json["seq"], 1)
+    lib.ok(True, f"{what}: each event within 1 s")
+    if what == "nginx":     # Caddy reads on before it answers
+        lib.same(begin_large(party, alice, port), [413],
+                 f"{what}: too large")
+    lib.same(Through(alice, port).get("/metrics").status, 404,
+             f"{what}: no metrics")
+    lib.same([s for s, _ in watch.came],
+             list(range(watch.came[0][0], watch.came[-1][0] + 1)),
+             f"{what}: each once, in order")
+    watch.on = False
+    party.end()
+
+
+def mounts(port, what):
+    os.environ["SSL_CERT_FILE"] = CA
+    made = lib.run_cli(lib.AIRLOXFS, "olga", "create", "--json", "--relay",
+                       f"https://localhost:{port}")
+    invite = lib.json.loads(made.stdout)["invites"]["sender"]
+    a = lib.Mount("a" + what, invite)
+    b = lib.Mount("b" + what, invite)
+    data = random.Random(1).randbytes(700000)
+    with open(b.entry(a.send("x.bin", data)), "rb") as f:
+        lib.ok(f.read() == data, f"{what}: from mount to mount")
+    a.end()
+    b.end()
+    del os.environ["SSL_CERT_FILE"]
+
+
+def idle(relay):
+    """R1: cut after 3 s of silence, and again, and then one item."""
+    port = free_port()
+    nginx("idle", f"server {{ listen 127.0.0.1:{port}; location / {{ "
+          f"proxy_pass http://127.0.0.1:{relay.port}; proxy_http_version 1.1; "
+          "proxy_read_timeout 3s; proxy_buffering off; } }\n", port)
+    party = Party(relay)
+    party.create()
+    alice, bob = (party.join("sender", n) for n in ("alice", "bob"))
+    watch = Watch(bob, port, False)
+    watch.start()
+    time.sleep(10)
+    lib.ok(watch.cuts >= 2, f"idle streams were cut {watch.cuts} times")
+    began = time.monotonic()
+    seq = party.post(alice, 100)[2].json["seq"]
+    lib.ok(watch.wait(seq, 5) - began < 1 * lib.SLOW,
+           "a proxy with 3 s of patience: the item comes within 1 s")
+    watch.on = False
+    party.end()
+
+
+# --- where nginx refuses, we refuse ----------------------------------------
+
+GOOD = (b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        b"POST /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        b"Content-Length: 3\r\n\r\nabc",
+        b"POST /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
+HOSTILE = [
+    b"GET /v1/health HTTP/1.1\r\nHost: a b\r\n\r\n",
+    b"GET /v1/health HTTP/1.1\r\nHost: a/b\r\n\r\n",
+    b"GET /v1/health HTTP/1.1\r\nHost: ..\r\n\r\n",
+    b"GET /v1/health HTTP/1.1\r\nHost: [::1\r\n\r\n",
+    b"GET /v1/health HTTP/1.1\r\nHost: \r\n\r\n",
+    b"GET /v1/health HTTP/3.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/health HTTP/1.10\r\nHost: x\r\n\r\n",
+    b"GET  /v1/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/health\r\nHost: x\r\n\r\n",
+    b"GET /v1/../../health HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/%00health HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/%zzhealth HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/health#f HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"get /v1/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"TRACE /v1/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"CONNECT a:443 HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET v1/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"\0GET /v1/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/health HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n",
+    b"GET /v1/health HTTP/1.1\r\nHost: x\r\nA\0: y\r\n\r\n",
+    b"GET /v1/health HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+    b"GET /v1/health HTTP/1.1\r\nHost: x\r\nContent-Length: 1 \r\n 2\r\n\r\n",
+    b"POST /v1/health HTTP/1.1\r\nHost: x\r\nContent-Length: "
+    b"99999999999999999999\r\n\r\n",
+    b"POST /v1/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    b"Content-Length: 5\r\n\r\n0\r\n\r\n",
+    b"POST /v1/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n"
+    b"\r\n",
+    b"POST /v1/health HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked, "
+    b"chunked\r\n\r\n0\r\n\r\n",
+    b"POST /v1/health HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"
+    b"\r\n0\r\n\r\n",
+    b"GET /v1/health HTTP/1.1\r\nHost: x\r\nA: " + b"a" * 40000 + b"\r\n\r\n",
+    b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+]
+REFUSES = {400, 408, 411, 413, 414, 417, 431, 494, 501, 505}
+
+
+def mutations(n):
+    rng = random.Random(7)
+    pieces = [b"\0", b"\n", b"\r", b" ", b"\t", b":", b"\r\n", b"\r\n\r\n",
+              b"%", b"/", b"HTTP", b"Host: y\r\n", b"\x80", b"\x7f", b"0x",
+              b"Content-Length: 1\r\n", b"Transfer-Encoding: chunked\r\n"]
+    for _ in range(n):
+        data = bytearray(rng.choice(GOOD))
+        for _ in range(rng.randrange(1, 3)):
+            at = rng.randrange(len(data))
+            what = rng.randrange(3)
+            if what == 0:
+                data[at] = rng.randrange(256)
+            elif what == 1:
+                data[at:at] = rng.choice(pieces)
+            else:
+                del data[at:at + rng.randrange(1, 4)]
+        yield bytes(data)
+
+
+def verdict(port, data):
+    """The first status; 0: closed without one; -1: it waits for more."""
+    with socket.create_connection(("127.0.0.1", port)) as s:
+        s.settimeout(0.7 * lib.SLOW)
+        got = b""
+        try:
+            s.sendall(data)
+            while part := s.recv(65536):
+                got += part
+        except TimeoutError:
+            return (statuses(got) or [-1])[0]
+        except OSError:
+            pass
+        return (statuses(got) or [0])[0]
+
+
+def verdicts(port, cases):
+    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+        return list(pool.map(lambda data: verdict(port, data), cases))
+
+
+def differential(relay):
+    port = free_port()
+    inner = free_port()
+    nginx("diff", "client_max_body_size 0;\n"
+          f"server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass "
+          f"http://127.0.0.1:{inner}; }} }}\n"
+          f"server {{ listen 127.0.0.1:{inner}; location = /v1/health "
+          "{ return 200 ok; } location / { return 404; } }\n", port)
+    lib.same([verdict(port, g) for g in GOOD], [200] * 3, "nginx serves")
+    lib.same([verdict(relay.port, g) for g in GOOD], [200, 405, 405],
+             "and we")
+    cases = HOSTILE + list(mutations(600 // lib.SLOW))
+    theirs, ours = verdicts(port, cases), verdicts(relay.port, cases)
+    rows = [row for row in zip(cases, theirs, ours)
+            if row[1] in REFUSES or row[1] == 0]
+    odd = [(data[:120], a, b) for data, a, b in rows
+           if 0 < b < 400]
+    refused = len(rows)
+    lib.same(odd, [], f"{len(cases)} requests, {refused} that nginx refuses: "
+             "we refuse them all")
+    lib.ok(refused > 50, "and they are not few")
+
+
+def main():
+    for program in ("caddy", "openssl", NGINX):
+        if not shutil.which(program):
+            lib.skip(f"no {program} here")
+    make_certs()
+    relay = lib.Relay("--trusted-proxies", "127.0.0.1")
+    differential(relay)
+    for name, deployed in (("nginx", deployed_nginx),
+                           ("caddy", deployed_caddy)):
+        port = free_port()
+        deployed(relay, port)
+        carries(relay, port, name)
+        mounts(port, name)
+    idle(relay)
+    lib.same(relay.stop(), 0, "a quiet end")
+
+
+lib.run_main(main)

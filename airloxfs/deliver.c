@@ -58,9 +58,18 @@ static void hear_participant(struct mount *m, const struct news *n)
 
 static void hear_left(struct mount *m, const struct news *n)
 {
-	in_note_left(m, n->seq, n->who->join.cert.pub);
+	in_note_left(m, n->seq, n->who);
 	log_who(m, "left", n->who);
 	tell_who(m, "left", n->seq, n->who);
+}
+
+static void hear_revoked(struct mount *m, const struct news *n)
+{
+	const struct people *p = &m->peer->people;
+	for (size_t i = 0; i < p->n; i++)
+		if (p->v[i]->revoked && p->v[i]->join.cert.role == n->role)
+			in_note_left(m, n->seq, p->v[i]);
+	mount_log(m, "the owner revoked the role %s", role_word(n->role));
 }
 
 static void hear_item(struct deliver *d, struct news *n)
@@ -126,10 +135,7 @@ static void hear(struct deliver *d, struct news *n)
 	case NEWS_WANT: hear_want(d, n); break;
 	case NEWS_RESEEDED: lanes_reappeared(d, n->id); break;
 	case NEWS_LEFT: hear_left(m, n); break;
-	case NEWS_REVOKED:
-		mount_log(m, "the owner revoked the role %s",
-			  role_word(n->role));
-		break;
+	case NEWS_REVOKED: hear_revoked(m, n); break;
 	case NEWS_JOB: hear_job(m, n); break;
 	case NEWS_BEHIND: mount_failed(m, &n->why); break;
 	case NEWS_CLOSED: case NEWS_NOTHING: case NEWS_LIVE:

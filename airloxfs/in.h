@@ -42,7 +42,8 @@ void in_reveal(struct mount *m, struct in_new *v);
 /* Remembers, durably with the next in_sync; and shows a line in log, events
  * and, for a refusal, a file in rejected/. */
 void in_note_participant(struct mount *m, uint64_t seq, struct bytes join);
-void in_note_left(struct mount *m, uint64_t seq, const uint8_t *pub);
+void in_note_left(struct mount *m, uint64_t seq,
+		  const struct participant *who);
 void in_note_own(struct mount *m, uint64_t seq, const char *id);
 void in_note_pending(struct mount *m, uint64_t seq, struct bytes envelope);
 void in_refuse(struct mount *m, uint64_t seq, const char *id,

@@ -17,7 +17,7 @@
 
 enum index_kind {
 	INDEX_PARTICIPANT,	/* seq, text: the signed join */
-	INDEX_LEFT,		/* seq, pub */
+	INDEX_LEFT,		/* seq, pub; text: "revoked", or empty */
 	INDEX_ITEM,		/* struct index_item */
 	INDEX_REJECTED,		/* seq, id, name, text: the reason */
 	INDEX_PENDING,		/* seq, text: the envelope */

@@ -92,8 +92,10 @@ static void load_participant(struct mount *m, const struct index_record *r)
 static void load_left(struct mount *m, const struct index_record *r)
 {
 	struct participant *who = people_find(&m->peer->people, r->pub);
-	if (who)
+	if (who) {
 		who->left = true;
+		who->revoked = r->text.n > 0;
+	}
 }
 
 static void load_item(struct loading *l, uint64_t at,
@@ -261,10 +263,13 @@ void in_note_participant(struct mount *m, uint64_t seq, struct bytes join)
 					.seq = seq, .text = join });
 }
 
-void in_note_left(struct mount *m, uint64_t seq, const uint8_t *pub)
+void in_note_left(struct mount *m, uint64_t seq,
+		  const struct participant *who)
 {
-	struct index_record r = { .kind = INDEX_LEFT, .seq = seq };
-	memcpy(r.pub, pub, PRIM_PUB);
+	struct index_record r = {
+		.kind = INDEX_LEFT, .seq = seq,
+		.text = bytes_str(who->revoked ? "revoked" : "") };
+	memcpy(r.pub, who->join.cert.pub, PRIM_PUB);
 	in_note(m, &r);
 }
 

@@ -385,11 +385,14 @@ int wire_post_item(struct wire *w, const struct wire_upload *u,
 	if (cJSON_IsNumber(at))
 		v = at->valuedouble;
 	cJSON_Delete(doc);
-	/* it is stored all the same: the stream will tell its number */
-	*seq = v >= 0 && v <= (double)JSON_INT_MAX ? (uint64_t)v : 0;
+	/* A sign-in page or a proxy says 200 as well.  If it was the relay, the
+	 * next try is answered as a duplicate. */
+	if (v < 0 || v > (double)JSON_INT_MAX)
+		return err_set(e, ERR_NET, "what answered was not the relay: "
+			       "no number for the item");
+	*seq = (uint64_t)v;
 	return 0;
 }
-
 
 int wire_blob_get(struct wire *w, const char *item_id, uint64_t n,
 		  int (*take)(void *arg, const void *p, size_t n), void *arg,

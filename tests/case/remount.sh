@@ -51,4 +51,14 @@ mv "$T/b/out/later.part" "$T/b/out/later.txt"
 settle "$T/b" "$T/a"
 grep -qxF unfinished "$T/a"/in/*.txt || fail 'the draft was not sent'
 pass 'the draft is sent when it is renamed'
+say 'a role that was revoked, after a remount'
+mount_at eve "$OBSERVER" "$T/e"
+assert_wait "[ -e '$T/b/participants/eve' ]"
+printf '%s\n' "$OWNER" >"$T/owner.link"
+assert_status 0 as alice "$AIRLOXFS" revoke "@$T/owner.link" observer
+assert_wait "grep -qx 'left revoked' '$T/b/participants/eve'"
+umount_at "$T/b"
+mount_at bob "$SENDER" "$T/b"
+assert_eq "$(grep ^left "$T/b/participants/eve")" 'left revoked' 'still'
+pass 'revoked stays revoked'
 finish

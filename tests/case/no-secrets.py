@@ -137,6 +137,10 @@ def memory(pid):
         m = re.match(r"([0-9a-f]+)-([0-9a-f]+) r", line)
         if m:
             start = (int(m[1], 16), int(m[2], 16))
+            # a thread's stack: what was in vector registers when it was made
+            # lies there once a library resolves its first name
+            if start[1] - start[0] == 8 << 20:
+                start = None
         elif re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
             start = None
         elif line.startswith("VmFlags:") and start:
@@ -153,10 +157,17 @@ def memory(pid):
 
 def look_in_memory(pid, needles, who, locked_too=True):
     n = 0
-    for lo, text in memory(pid):
-        n += len(text)
-        if locked_too or not lo:
-            look(text, needles, f"the memory of {who}")
+    for last in (False, False, True):   # a cipher at work has its key at hand
+        try:
+            for lo, text in memory(pid):
+                n += len(text)
+                if locked_too or not lo:
+                    look(text, needles, f"the memory of {who}")
+            break
+        except lib.Failed:
+            if last:
+                raise
+            time.sleep(1)
     lib.ok(n > 100000, f"{n >> 10} KiB of the memory of {who}")
 
 

@@ -7,7 +7,7 @@
 static const struct format {
 	const char *mime;
 	int (*clean)(struct bytes file, struct buf *out, struct err *e);
-	int (*decode)(struct bytes file, struct buf *pixels, struct err *e);
+	int (*decode)(struct bytes file, uint32_t *pixels, struct err *e);
 } formats[] = {
 	{ "image/png", image_png_clean, image_png_decode },
 	{ "image/jpeg", image_jpeg_clean, image_jpeg_decode },
@@ -40,6 +40,22 @@ int image_clean(struct bytes file, const char *mime, struct buf *out,
 	if (!f || f->clean(file, out, e))
 		return -1;
 	return out->failed ? err_set(e, ERR_MEMORY, "out of memory") : 0;
+}
+
+/* A damaged file may be read by a library in a way that its container does
+ * not say: what it shows then must not change either. */
+int image_prepare(struct bytes file, const char *mime, struct buf *out,
+		  struct err *e)
+{
+	const struct format *f = format_of(file, mime, e);
+	uint32_t before = 0, after = 0;
+
+	if (!f || f->decode(file, &before, e) || image_clean(file, mime, out, e))
+		return -1;
+	if (f->decode(buf_bytes(out), &after, e) || before != after)
+		return err_set(e, ERR_CONTENT, "the image is damaged and "
+			       "cannot be cleaned without changing it");
+	return 0;
 }
 
 int image_fits(uint64_t width, uint64_t height, struct err *e)

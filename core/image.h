@@ -27,4 +27,9 @@ int image_check(struct bytes file, const char *mime, struct err *e);
 int image_clean(struct bytes file, const char *mime, struct buf *out,
 		struct err *e);
 
+/* What is sent: checked, cleaned, and seen to show the same after as before.
+ * ERR_CONTENT, ERR_SIZE. */
+int image_prepare(struct bytes file, const char *mime, struct buf *out,
+		  struct err *e);
+
 #endif

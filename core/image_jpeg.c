@@ -220,7 +220,7 @@ static void on_progress(j_common_ptr jpeg)
 	longjmp(d->out, 1);
 }
 
-static int read_rows(struct decoder *d, struct bytes file, struct buf *pixels)
+static int read_rows(struct decoder *d, struct bytes file, uint32_t *pixels)
 {
 	struct jpeg_decompress_struct *j = &d->jpeg;
 
@@ -236,7 +236,7 @@ static int read_rows(struct decoder *d, struct bytes file, struct buf *pixels)
 	while (j->output_scanline < j->output_height) {
 		jpeg_read_scanlines(j, &d->row, 1);
 		if (pixels)
-			buf_add(pixels, d->row, n);
+			*pixels = zip_crc32(*pixels, d->row, n);
 	}
 	jpeg_finish_decompress(j);
 	return 0;
@@ -260,7 +260,7 @@ static struct decoder *decoder_new(struct err *e)
 	return d;
 }
 
-int image_jpeg_decode(struct bytes file, struct buf *pixels, struct err *e)
+int image_jpeg_decode(struct bytes file, uint32_t *pixels, struct err *e)
 {
 	struct decoder *d = decoder_new(e);
 	volatile int r = -1;

@@ -5,21 +5,22 @@
  *
  * One file a format, each with two functions: `clean` reads the container
  * itself and uses no library; `decode` is the library, and gives the pixels
- * row by row to `pixels`, which may be NULL. */
+ * row by row into the CRC at `pixels`, which may be NULL. */
 #ifndef AIRLOX_IMAGE_PARTS_H
 #define AIRLOX_IMAGE_PARTS_H
 
 #include "core/image.h"
+#include "core/zip.h"
 
 #define IMAGE_MAX_FRAMES 10000	/* of an animation */
 #define IMAGE_MAX_SCANS 200	/* of a progressive JPEG */
 
 int image_png_clean(struct bytes file, struct buf *out, struct err *e);
-int image_png_decode(struct bytes file, struct buf *pixels, struct err *e);
+int image_png_decode(struct bytes file, uint32_t *pixels, struct err *e);
 int image_jpeg_clean(struct bytes file, struct buf *out, struct err *e);
-int image_jpeg_decode(struct bytes file, struct buf *pixels, struct err *e);
+int image_jpeg_decode(struct bytes file, uint32_t *pixels, struct err *e);
 int image_webp_clean(struct bytes file, struct buf *out, struct err *e);
-int image_webp_decode(struct bytes file, struct buf *pixels, struct err *e);
+int image_webp_decode(struct bytes file, uint32_t *pixels, struct err *e);
 
 /* Within IMAGE_MAX_SIDE and IMAGE_MAX_DECODED, and not empty.  ERR_SIZE. */
 int image_fits(uint64_t width, uint64_t height, struct err *e);

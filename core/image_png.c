@@ -138,7 +138,7 @@ static void on_read(png_structp png, png_bytep to, size_t n)
 
 /* Rows one by one; an interlaced image gives each as often as it passes. */
 static int read_rows(png_structp png, png_infop info, struct decoder *d,
-		     struct buf *pixels)
+		     uint32_t *pixels)
 {
 	png_read_info(png, info);
 	uint32_t height = png_get_image_height(png, info);
@@ -156,13 +156,13 @@ static int read_rows(png_structp png, png_infop info, struct decoder *d,
 		for (uint32_t y = 0; y < height; y++) {
 			png_read_row(png, d->row, NULL);
 			if (pixels)
-				buf_add(pixels, d->row, n);
+				*pixels = zip_crc32(*pixels, d->row, n);
 		}
 	png_read_end(png, NULL);
 	return 0;
 }
 
-int image_png_decode(struct bytes file, struct buf *pixels, struct err *e)
+int image_png_decode(struct bytes file, uint32_t *pixels, struct err *e)
 {
 	struct decoder d = { file, e, NULL };
 	png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &d,

@@ -233,7 +233,7 @@ int image_webp_clean(struct bytes file, struct buf *out, struct err *e)
 
 /* --- libwebp --- */
 
-static int decode_one(struct bytes image, struct buf *pixels, struct err *e)
+static int decode_one(struct bytes image, uint32_t *pixels, struct err *e)
 {
 	int width = 0, height = 0;
 
@@ -246,12 +246,13 @@ static int decode_one(struct bytes image, struct buf *pixels, struct err *e)
 		return err_set(e, ERR_CONTENT,
 			       "the WebP is broken or cut short");
 	if (pixels)
-		buf_add(pixels, rgba, (size_t)width * (size_t)height * 4);
+		*pixels = zip_crc32(*pixels, rgba, (size_t)width *
+					(size_t)height * 4);
 	WebPFree(rgba);
 	return 0;
 }
 
-static int decode_frames(WebPDemuxer *demux, struct buf *pixels, struct err *e)
+static int decode_frames(WebPDemuxer *demux, uint32_t *pixels, struct err *e)
 {
 	WebPIterator it;
 	int r = 0;
@@ -269,7 +270,7 @@ static int decode_frames(WebPDemuxer *demux, struct buf *pixels, struct err *e)
 	return r;
 }
 
-int image_webp_decode(struct bytes file, struct buf *pixels, struct err *e)
+int image_webp_decode(struct bytes file, uint32_t *pixels, struct err *e)
 {
 	WebPData data = { file.p, file.n };
 	WebPDemuxer *demux = WebPDemux(&data);

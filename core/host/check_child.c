@@ -188,8 +188,7 @@ static int look_at_image(const struct check_ask *ask, struct err *e)
 		return err_set(e, ERR_MEMORY, "the image is too large");
 	fetch(0, p, n);
 	const struct bytes file = { p, n };
-	if (image_check(file, ask->mime, e) < 0 ||
-	    image_clean(file, ask->mime, &clean, e) < 0)
+	if (image_prepare(file, ask->mime, &clean, e) < 0)
 		return -1;
 	for (size_t at = 0; at < clean.len; at += CHECK_CHUNK) {
 		size_t left = clean.len - at;

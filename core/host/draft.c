@@ -217,10 +217,9 @@ static int clean_here(struct buf *out, const char *mime,
 		      const struct zip_source *body, struct err *e)
 {
 	cleanup_buf struct buf file = { 0 };
-	if (read_all(&file, body, e) < 0 ||
-	    image_check(buf_bytes(&file), mime, e) < 0)
+	if (read_all(&file, body, e) < 0)
 		return -1;
-	return image_clean(buf_bytes(&file), mime, out, e);
+	return image_prepare(buf_bytes(&file), mime, out, e);
 }
 
 static int put_image(struct draft *d, const char *mime,

@@ -17,6 +17,7 @@
 #define STALL_MS 30000
 #define DROP_MAX (64 * 1024)
 #define UPLOAD_CHUNK (256L * 1024)
+#define UPLOAD_SMALL (32L * 1024)	/* made and freed for each request */
 #define DOWNLOAD_CHUNK (128L * 1024)
 #define HEADERS_MAX 6
 
@@ -169,7 +170,6 @@ static bool set_up(struct rest *r)
 	SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	SET(CURLOPT_USERAGENT, "airloxfs/" AIRLOX_VERSION);
 	SET(CURLOPT_BUFFERSIZE, DOWNLOAD_CHUNK);
-	SET(CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_CHUNK);
 	SET(CURLOPT_HEADERFUNCTION, on_header);
 	SET(CURLOPT_HEADERDATA, (void *)r);
 	SET(CURLOPT_WRITEFUNCTION, on_body);
@@ -299,6 +299,8 @@ static bool set_call(struct rest *r, const char *url, struct curl_slist *list)
 	SET(CURLOPT_CONNECTTIMEOUT_MS,
 	    (long)(c->connect_ms ? c->connect_ms : CONNECT_MS));
 	SET(CURLOPT_TIMEOUT_MS, (long)c->total_ms);
+	SET(CURLOPT_UPLOAD_BUFFERSIZE, n > UPLOAD_SMALL ? UPLOAD_CHUNK :
+	    UPLOAD_SMALL);
 	if (!strcmp(c->method, "GET")) {
 		SET(CURLOPT_HTTPGET, 1L);
 	} else if (!strcmp(c->method, "PUT")) {

@@ -315,34 +315,41 @@ struct frame {
 	struct err err;		/* of reading the blob */
 };
 
-static ssize_t frame_part(struct frame *f, void *to, size_t n,
-			  const uint8_t *part, size_t part_n, uint64_t at)
+/* Of a part that begins at `from` what is asked for and still to come. */
+static size_t frame_part(struct frame *f, uint8_t *to, size_t n,
+			 struct bytes part, uint64_t from)
 {
-	if (n > part_n - at)
-		n = part_n - (size_t)at;
-	memcpy(to, part + at, n);
+	if (f->at < from || f->at >= from + part.n)
+		return 0;
+	size_t left = part.n - (size_t)(f->at - from);
+	if (n > left)
+		n = left;
+	memcpy(to, part.p + (f->at - from), n);
 	f->at += n;
-	return (ssize_t)n;
+	return n;
 }
 
-static ssize_t frame_read(void *arg, void *to, size_t n)
+/* As much as there is room for: a small item leaves in one piece. */
+static ssize_t frame_read(void *arg, void *to, size_t room)
 {
 	struct frame *f = arg;
 	const struct wire_upload *u = f->u;
-	size_t front = sizeof f->head + u->envelope.n;
-	if (f->at < sizeof f->head)
-		return frame_part(f, to, n, f->head, sizeof f->head, f->at);
-	if (f->at < front)
-		return frame_part(f, to, n, u->envelope.p, u->envelope.n,
-				  f->at - sizeof f->head);
-	if (n > f->total - f->at)
-		n = (size_t)(f->total - f->at);
-	if (file_get_at(u->blob_fd, to, n, f->at - front, &f->err) < 0)
+	struct bytes head = { f->head, sizeof f->head };
+	size_t front = head.n + u->envelope.n;
+	size_t n = frame_part(f, to, room, head, 0);
+	n += frame_part(f, (uint8_t *)to + n, room - n, u->envelope, head.n);
+	room -= n;
+	if (room > f->total - f->at)
+		room = (size_t)(f->total - f->at);
+	if (!room)
+		return (ssize_t)n;
+	if (file_get_at(u->blob_fd, (uint8_t *)to + n, room, f->at - front,
+			&f->err) < 0)
 		return -1;
-	f->at += n;
+	f->at += room;
 	if (u->moved)
 		u->moved(u->moved_arg, f->at);
-	return (ssize_t)n;
+	return (ssize_t)(n + room);
 }
 
 static int frame_rewind(void *arg)

@@ -33,12 +33,11 @@ void commit_wrote(struct outgoing *f, pid_t tid)
 static bool held_elsewhere(const struct outgoing *f, uint64_t ino,
 			   const struct proc_flusher *flusher, pid_t tid)
 {
-	struct proc_flusher opener;
-	proc_look(&opener, f->opener);
-	if (flusher->exiting || !flusher->alive || !opener.alive)
+	bool other = flusher->tgid != f->opener;
+	if (flusher->exiting || !flusher->alive ||
+	    (other && !proc_is_alive(f->opener)))
 		return proc_anyone_holds(geteuid(), ino);
-	return proc_holds(tid, ino) ||
-	       (flusher->tgid != f->opener && proc_holds(f->opener, ino));
+	return proc_holds(tid, ino) || (other && proc_holds(f->opener, ino));
 }
 
 enum commit commit_decide(struct outgoing *f, uint64_t ino, const char *name,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "airloxfs/proc.h"
@@ -40,9 +41,18 @@ static const char *value_of(const char *text, const char *key)
 	return NULL;
 }
 
+/* The kernel gives a pidfd to the first thread of a process only. */
+static bool is_first_thread(pid_t tid)
+{
+	cleanup_fd int fd = (int)syscall(SYS_pidfd_open, tid, 0);
+	return fd >= 0;
+}
+
 pid_t proc_tgid(pid_t tid)
 {
 	char path[40], text[1024];
+	if (tid > 0 && is_first_thread(tid))
+		return tid;	/* nearly always, and much cheaper */
 	snprintf(path, sizeof path, "/proc/%d/status", (int)tid);
 	if (slurp(AT_FDCWD, path, text, sizeof text) <= 0)
 		return tid;
@@ -81,6 +91,13 @@ void proc_look(struct proc_flusher *out, pid_t tid)
 	out->alive = true;
 	parse_stat(out, text);
 	out->tgid = proc_tgid(tid);
+}
+
+bool proc_is_alive(pid_t pid)
+{
+	struct proc_flusher f;
+	proc_look(&f, pid);
+	return f.alive;
 }
 
 static bool fd_writes(int fdinfo, const char *fd, uint64_t ino)

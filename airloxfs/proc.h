@@ -20,6 +20,7 @@ struct proc_flusher {
 
 /* tid as FUSE gives it. */
 void proc_look(struct proc_flusher *out, pid_t tid);
+bool proc_is_alive(pid_t pid);
 pid_t proc_tgid(pid_t tid);	/* tid itself if it cannot be told */
 
 /* Whether the process (or thread) has a descriptor open for writing whose

@@ -29,6 +29,16 @@ void outbox_answer(struct post *p, int err)
 	}
 }
 
+void outbox_reply(struct outbox *o, struct post *p, int answer)
+{
+	pthread_mutex_lock(&o->lock);
+	outbox_remove(o, p);
+	outbox_answer(p, answer);
+	if (p->waits)
+		pthread_cond_broadcast(&o->change);
+	pthread_mutex_unlock(&o->lock);
+}
+
 void outbox_remove(struct outbox *o, struct post *p)
 {
 	struct post **at = &o->first;
@@ -55,8 +65,7 @@ static void add(struct outbox *o, struct post *p)
 	    pthread_create(&o->poster[o->posters], NULL, poster_thread,
 			   o) == 0)
 		o->posters++;
-	pthread_cond_signal(&o->work);
-	if (o->first == p)
+	if (o->resting)
 		pthread_cond_signal(&o->tick);
 }
 
@@ -107,6 +116,7 @@ static void submit(struct outbox *o, struct post *p, struct fuse_req *req)
 		outbox_answer(p, 0);
 	add(o, p);
 	pthread_mutex_unlock(&o->lock);
+	pthread_cond_signal(&o->work);	/* who wakes finds the lock free */
 }
 
 void outbox_commit(struct mount *m, struct outgoing *f, const char *name,
@@ -210,8 +220,11 @@ static void *timer_thread(void *arg)
 	while (!o->ending) {
 		if (!o->first && o->written > JOURNAL_MAX)
 			outbox_renew(o);
-		while (!o->ending && !o->first)
+		while (!o->ending && !o->first) {
+			o->resting = true;
 			pthread_cond_wait(&o->tick, &o->lock);
+		}
+		o->resting = false;
 		int64_t now = clock_mono_ms();
 		if (!o->ending && !any_late(o, now))
 			wait_until(&o->tick, &o->lock, now + TIMER_MS);

@@ -75,6 +75,7 @@ struct outbox {
 	int posters, idle;
 	int fresh;		/* posts that no poster has looked at */
 	bool has_timer, ending, draining_backlog;
+	bool resting;		/* the timer: nothing is in the outbox */
 	struct post *first, **last;
 	struct outcome *outcomes;	/* of earlier mounts; while loading */
 	struct outbox_counts counts;
@@ -110,7 +111,10 @@ void post_free(struct post *p);
 /* Takes p out of the outbox and answers; its state is visible before that. */
 void outbox_end(struct outbox *o, struct post *p, int answer);
 
-/* outbox.c; with o->lock */
+/* outbox.c: out of the outbox, and who waits for it goes on; p is the
+ * poster's until outbox_end. */
+void outbox_reply(struct outbox *o, struct post *p, int answer);
+/* With o->lock. */
 void outbox_answer(struct post *p, int err);
 void outbox_remove(struct outbox *o, struct post *p);
 

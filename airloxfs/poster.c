@@ -164,6 +164,7 @@ static void succeed(struct outbox *o, struct post *p, uint64_t seq)
 			      seq, NULL);
 	count(o, true);
 	tell_sent(o->m, p, seq);
+	outbox_reply(o, p, 0);	/* nobody waits for our copy of it */
 	outbox_drop_blob(o, p, true);
 	outbox_end(o, p, 0);
 	if (o->m->dir_out)

@@ -45,6 +45,7 @@ struct mount {
 	struct fs *fs;
 	struct tree *tree;	/* lock */
 	struct node *root;
+	size_t trim_at;		/* out_trim looks when out/ has so many */
 	struct node *dir_in, *dir_out, *dir_participants, *dir_rejected;
 	struct node *latest;
 

@@ -77,7 +77,7 @@ int out_retry(struct mount *m, const char *path, struct err *e);
 size_t out_unsent(struct mount *m, struct buf *names);
 /* The relay has this item of ours: one that was called failed was not. */
 void out_came_back(struct mount *m, const char *id, uint64_t seq);
-/* The newest OUT_RECORDS are kept. */
+/* The newest OUT_RECORDS are kept, and a few more for a while. */
 void out_trim(struct mount *m);
 
 /* out_tree.c */

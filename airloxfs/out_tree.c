@@ -16,6 +16,7 @@
 #include "core/name.h"
 
 #define OUT_DEPTH 16		/* directories below out/ */
+#define TRIM_EVERY 32		/* new entries that are trimmed for at once */
 
 /* --- where a node is; with the mount's lock --- */
 
@@ -315,32 +316,71 @@ const struct node_ops out_dir_ops = {
 
 /* --- records --- */
 
+struct trimmed {
+	struct trimmed *next;
+	char *draft;
+	struct buf path;
+};
+
+static struct trimmed *trim_node(struct node *n, struct trimmed *next)
+{
+	struct outgoing *f = n->data;
+	struct trimmed *t = calloc(1, sizeof *t);
+	if (!t)
+		return next;
+	f->is_record = false;	/* nobody else picks it meanwhile */
+	t->next = next;
+	t->draft = strdup(vault_id(f->vault));
+	buf_addf(&t->path, "out/%s", n->name);
+	return t;
+}
+
+static bool is_record(const struct node *n)
+{
+	return n->ops == &out_file_ops &&
+	       ((const struct outgoing *)n->data)->is_record;
+}
+
+/* With the mount's lock: the oldest that are too many. */
+static struct trimmed *pick_records(struct mount *m)
+{
+	const struct node *dir = m->dir_out;
+	struct trimmed *gone = NULL;
+	size_t records = 0;
+	struct node *n;
+	for (n = tree_next(dir, 0); n; n = tree_next(dir, n->cookie))
+		records += is_record(n);
+	for (n = tree_next(dir, 0); n && records > OUT_RECORDS;
+	     n = tree_next(dir, n->cookie))
+		if (is_record(n) && !n->opens) {
+			gone = trim_node(n, gone);
+			records--;
+		}
+	return gone;
+}
+
+/* All of out/ is looked at once for TRIM_EVERY new entries, not for each. */
 void out_trim(struct mount *m)
 {
-	char *gone = NULL;
-	size_t records = 0;
-	cleanup_buf struct buf path = { 0 };
+	struct trimmed *gone = NULL;
 	mount_lock(m);
-	struct node *oldest = NULL;
-	for (struct node *n = tree_next(m->dir_out, 0); n;
-	     n = tree_next(m->dir_out, n->cookie)) {
-		const struct outgoing *f = n->data;
-		if (n->ops != &out_file_ops || !f->is_record)
-			continue;
-		records++;
-		if (!oldest && !n->opens)
-			oldest = n;
-	}
-	if (records > OUT_RECORDS && oldest) {
-		struct outgoing *f = oldest->data;
-		f->is_record = false;	/* nobody else picks it meanwhile */
-		gone = strdup(vault_id(f->vault));
-		buf_addf(&path, "out/%s", oldest->name);
+	size_t n = tree_count(m->dir_out);
+	if (n > OUT_RECORDS && n >= m->trim_at) {
+		gone = pick_records(m);
+		m->trim_at = n + TRIM_EVERY;
+		for (struct trimmed *t = gone; t; t = t->next)
+			m->trim_at--;
 	}
 	mount_unlock(m);
-	if (gone && buf_cstr(&path)) {
-		store_draft_remove(m->store, gone);
-		notify_post(m->notify, NOTIFY_UNLINK, buf_cstr(&path));
+	for (struct trimmed *t = gone, *next; t; t = next) {
+		next = t->next;
+		if (t->draft && buf_cstr(&t->path)) {
+			store_draft_remove(m->store, t->draft);
+			notify_post(m->notify, NOTIFY_UNLINK,
+				    buf_cstr(&t->path));
+		}
+		free(t->draft);
+		buf_free(&t->path);
+		free(t);
 	}
-	free(gone);
 }

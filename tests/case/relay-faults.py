@@ -17,7 +17,8 @@ sys.path.insert(0, os.environ["TOP"] + "/tests")
 import lib                            # noqa: E402
 from relay_peer import Party, Peer    # noqa: E402
 
-         "unlink": 32, "truncate": 64, "reserve": 128}
+CALLS = {"open": 1, "write": 2, "sync": 4, "rename": 8, "unlink": 32,
+         "truncate": 64, "reserve": 128}
 ERRORS = {"ENOSPC": errno.ENOSPC, "EIO": errno.EIO, "EINTR": errno.EINTR,
           "short": 10000}
 FAULTS = lib.T + "/faults"

@@ -230,6 +230,26 @@ static void *stream_thread(void *arg)
 	return NULL;
 }
 
+static void queue_begin(struct queue *q)
+{
+	q->last = &q->first;
+	pthread_cond_init(&q->more, NULL);
+	pthread_cond_init(&q->room, NULL);
+}
+
+/* Nobody waits any longer. */
+static void queue_end(struct queue *q)
+{
+	pthread_cond_broadcast(&q->more);
+	pthread_cond_broadcast(&q->room);
+}
+
+static void queue_destroy(struct queue *q)
+{
+	pthread_cond_destroy(&q->more);
+	pthread_cond_destroy(&q->room);
+}
+
 struct deliver *deliver_new(struct mount *m, int64_t cursor, struct err *e)
 {
 	struct deliver *d = calloc(1, sizeof *d);
@@ -239,11 +259,11 @@ struct deliver *deliver_new(struct mount *m, int64_t cursor, struct err *e)
 	}
 	d->m = m;
 	d->applied = cursor;
-	d->small.last = &d->small.first;
-	d->large.last = &d->large.first;
 	d->acks_last = &d->acks;
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->more, NULL);
+	queue_begin(&d->small);
+	queue_begin(&d->large);
 	m->peer->seq = cursor;
 	m->deliver = d;
 	d->wire = peer_wire(m->peer, e);
@@ -287,6 +307,8 @@ void deliver_free(struct deliver *d)
 	pthread_mutex_lock(&d->lock);
 	d->ending = true;
 	pthread_cond_broadcast(&d->more);
+	queue_end(&d->small);
+	queue_end(&d->large);
 	pthread_mutex_unlock(&d->lock);
 	if (d->wire)
 		wire_abort(d->wire);
@@ -296,5 +318,7 @@ void deliver_free(struct deliver *d)
 	wire_free(d->wire);
 	pthread_mutex_destroy(&d->lock);
 	pthread_cond_destroy(&d->more);
+	queue_destroy(&d->small);
+	queue_destroy(&d->large);
 	free(d);
 }

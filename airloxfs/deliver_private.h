@@ -31,6 +31,8 @@ struct task {
 struct queue {
 	struct task *first, **last;
 	size_t n;
+	pthread_cond_t more;	/* its lanes */
+	pthread_cond_t room;	/* the stream, above LANE_QUEUE_MAX */
 };
 
 struct ack {
@@ -55,7 +57,7 @@ struct deliver {
 	struct wire *lane_wire[LANES], *ack_wire;
 
 	pthread_mutex_t lock;	/* guards all below */
-	pthread_cond_t more;
+	pthread_cond_t more;	/* the acker, and deliver_pause */
 	bool ending;
 	unsigned kicks;		/* waiters of deliver_pause go on */
 	struct queue small, large;

@@ -75,7 +75,6 @@ static void settle(struct deliver *d, struct task *t)
 		*(t->after ? &t->after->before : &d->newest) = t->before;
 	}
 	set_cursor(d);
-	pthread_cond_broadcast(&d->more);
 	pthread_mutex_unlock(&d->lock);
 	task_free(t);
 }
@@ -103,7 +102,7 @@ void lanes_push(struct deliver *d, enum task_kind kind, struct incoming *inc)
 	struct queue *q = small ? &d->small : &d->large;
 	pthread_mutex_lock(&d->lock);
 	while (kind == TASK_NEW && q->n >= LANE_QUEUE_MAX && !d->ending)
-		pthread_cond_wait(&d->more, &d->lock);
+		pthread_cond_wait(&q->room, &d->lock);
 	if (kind == TASK_RESEED && q->n >= LANE_QUEUE_MAX) {
 		/* who asks a thousand times may ask once more */
 		pthread_mutex_unlock(&d->lock);
@@ -113,16 +112,18 @@ void lanes_push(struct deliver *d, enum task_kind kind, struct incoming *inc)
 	if (kind == TASK_NEW)
 		unsettled_put(d, t);
 	queue_put(q, t);
-	pthread_cond_broadcast(&d->more);
 	pthread_mutex_unlock(&d->lock);
+	pthread_cond_signal(&q->more);
 }
 
 static struct task *next_task(struct deliver *d, struct queue *q, bool wait)
 {
 	pthread_mutex_lock(&d->lock);
 	while (wait && !d->ending && !q->first)
-		pthread_cond_wait(&d->more, &d->lock);
+		pthread_cond_wait(&q->more, &d->lock);
 	struct task *t = d->ending || !q->first ? NULL : queue_take(q);
+	if (t && q->n == LANE_QUEUE_MAX - 1)
+		pthread_cond_broadcast(&q->room);
 	pthread_mutex_unlock(&d->lock);
 	return t;
 }

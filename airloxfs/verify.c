@@ -55,11 +55,16 @@ struct chunker {
 	struct buf *blob;	/* keeps a small one; NULL */
 };
 
-static void chunk_end(struct chunker *c)
+static void add_hash(struct chunker *c, const uint8_t *p, size_t n)
 {
 	uint8_t hash[INDEX_HASH];
-	prim_blake2b(hash, sizeof hash, c->part.data, c->part.len, NULL, 0);
+	prim_blake2b(hash, sizeof hash, p, n, NULL, 0);
 	buf_add(c->hashes, hash, sizeof hash);
+}
+
+static void chunk_end(struct chunker *c)
+{
+	add_hash(c, c->part.data, c->part.len);
 	buf_reset(&c->part);
 }
 
@@ -72,7 +77,10 @@ static int chunk_take(void *arg, const void *p, size_t n)
 	while (n) {
 		size_t room = INDEX_CHUNK - c->part.len;
 		size_t take = n < room ? n : room;
-		buf_add(&c->part, at, take);
+		if (take == INDEX_CHUNK)	/* nearly always */
+			add_hash(c, at, take);
+		else
+			buf_add(&c->part, at, take);
 		at += take;
 		n -= take;
 		if (c->part.len == INDEX_CHUNK)
@@ -86,7 +94,9 @@ static int chunk_take(void *arg, const void *p, size_t n)
 static int hash_view(struct in_new *v, struct opened *o, struct err *e)
 {
 	struct hash *h = hash_new();
-	uint8_t *to = malloc(VERIFY_CHUNK);
+	size_t room = v->view_n < VERIFY_CHUNK ? (size_t)v->view_n + 1
+					       : VERIFY_CHUNK;
+	uint8_t *to = malloc(room);
 	int rc = h && to ? 0 : err_set(e, ERR_MEMORY, "out of memory");
 	for (uint64_t at = 0; rc == 0 && at < v->view_n;) {
 		uint64_t left = v->view_n - at;
@@ -99,7 +109,7 @@ static int hash_view(struct in_new *v, struct opened *o, struct err *e)
 	if (rc == 0)
 		hash_final(h, v->sha256);
 	if (to)
-		prim_wipe(to, VERIFY_CHUNK);
+		prim_wipe(to, room);
 	free(to);
 	hash_free(h);
 	return rc;

@@ -105,11 +105,12 @@ static int verify_blob(struct pass *s, uint64_t blob_n, struct err *e)
 
 static int run_pass(struct pass *s, struct err *e)
 {
-	cleanup_free uint8_t *chunk = malloc(CHUNK);
-	cleanup_free uint8_t *plain = malloc(CHUNK);
 	int64_t n = file_size(s->o->fd, e);
 	if (n < 0)
 		return -1;
+	size_t room = n < CHUNK ? (size_t)n + 1 : CHUNK;
+	cleanup_free uint8_t *chunk = malloc(room);
+	cleanup_free uint8_t *plain = malloc(room);
 	if (!chunk || !plain)
 		return err_set(e, ERR_MEMORY, "out of memory");
 	if (n != s->in->env.header.size + BLOB_OVERHEAD)
@@ -120,7 +121,7 @@ static int run_pass(struct pass *s, struct err *e)
 	int r = read_blob(s, chunk, (uint64_t)n, e);
 	if (r == 0)
 		r = verify_blob(s, (uint64_t)n, e);
-	prim_wipe(plain, CHUNK);
+	prim_wipe(plain, room);
 	return r;
 }
 

@@ -2,12 +2,14 @@
  *
  * Blobs, in and out.  What streams in is hashed on its way, and has its name
  * in the cache only once length and signature are right. */
+#include <fcntl.h>
 #include <string.h>
 
 #include "core/host/peer.h"
 #include "core/seal.h"
 
 #define CHUNK (128 * 1024)
+#define WRITE_EARLY ((uint64_t)8 << 20)
 #define DELAY_FIRST_MS 250
 #define DELAY_MAX_MS 30000
 
@@ -15,6 +17,7 @@ struct fetching {
 	int fd;
 	struct hash *hash;
 	uint64_t done;
+	uint64_t sent;		/* to the disk: its sync has less to wait for */
 	void (*moved)(void *arg, uint64_t done);
 	void *arg;
 	struct err err;
@@ -27,6 +30,12 @@ static int take(void *arg, const void *p, size_t n)
 		return -1;
 	hash_add(f->hash, p, n);
 	f->done += n;
+	if (f->done - f->sent >= WRITE_EARLY) {
+		sync_file_range(f->fd, (off_t)f->sent,
+				(off_t)(f->done - f->sent),
+				SYNC_FILE_RANGE_WRITE);
+		f->sent = f->done;
+	}
 	if (f->moved)
 		f->moved(f->arg, f->done);
 	return 0;

@@ -124,13 +124,15 @@ def kill_amid_purge(relay):
 
 def main():
     random.seed(os.getpid())
-    relay = lib.Relay()
+    relay = lib.Relay("--max-items", "10000000", "--max-items-minute",
+                      "0")
     party = Party(relay)
     party.create()
     reader = party.join("observer", "reader")
     peers = [party.join("sender", f"p{i}") for i in range(4)]
     lock, acked, seen, odd = threading.Lock(), {}, [], []
-    for round_ in range(6):
+    # SOAK: minutes; a kill takes about two seconds
+    for round_ in range(max(6, int(os.environ.get("SOAK", 0)) * 10)):
         posters = [Poster(party, p, lock, 250) for p in peers]
         watcher = threading.Thread(target=watch, args=(reader, seen))
         for t in [watcher, *posters]:

@@ -37,6 +37,7 @@ struct channel {
 	struct session *session;
 	struct conn *streams, *at;
 	bool active;		/* the reactor's: in its list of work */
+	bool again;		/* its; news came during a pass */
 	struct channel *next_active;
 	uint32_t stream_n;
 	bool posted;		/* in the mailbox, with a session reference */

@@ -274,13 +274,15 @@ void stream_news(struct loop *l, struct channel *ch)
 	pthread_mutex_lock(&l->st->lock);
 	ch->posted = false;
 	pthread_mutex_unlock(&l->st->lock);
-	/* A pass that is under way begins anew: those that it has served are
-	 * behind the news. */
-	ch->at = ch->streams;
+	/* A pass that is under way goes on, and those that it has served are
+	 * served again after it: each then gets all that came meanwhile at
+	 * once. */
 	if (ch->active) {
+		ch->again = true;
 		state_unref(ch->session);
 		return;
 	}
+	ch->at = ch->streams;
 	ch->active = true;
 	ch->next_active = NULL;
 	*l->active_last = ch;
@@ -302,6 +304,13 @@ void stream_turn(struct loop *l)
 		}
 		if (ch->at)
 			return;
+		if (ch->again) {
+			ch->again = false;
+			ch->at = ch->streams;
+			if (left > 0)
+				continue;
+			return;
+		}
 		l->active = ch->next_active;
 		if (!l->active)
 			l->active_last = &l->active;

@@ -6,7 +6,8 @@
  *
  * Opens N streams of a session, spread over the tokens (one a line, an empty
  * one ends them), and says "open N".  Then for each line "count" it says how
- * many events each has seen: "least L most M closed C".  Ends with its input.
+ * many events each has seen: "least L most M closed C"; for "wait K" it says
+ * "ready", and "all" once they have seen K more between them.  Ends with its input.
  * With a fourth word, "lag", it reads nothing but the heads until the line
  * "read". */
 #include <arpa/inet.h>
@@ -32,6 +33,7 @@ struct stream {
 
 static struct stream *all;
 static int n, epfd;
+static long seen, awaited = -1;
 
 static void die(const char *what)
 {
@@ -54,7 +56,10 @@ static int dial(int port)
 static void count(struct stream *s, const char *p, ssize_t len)
 {
 	for (ssize_t i = 0; i < len; i++) {
-		s->events += s->line_start && p[i] == 'i';
+		if (s->line_start && p[i] == 'i') {
+			s->events++;
+			seen++;
+		}
 		s->line_start = p[i] == '\n';
 	}
 }
@@ -141,12 +146,22 @@ int main(int argc, char **argv)
 				take(ev[i].data.ptr);
 			else
 				input = true;
+		if (awaited >= 0 && seen >= awaited) {
+			awaited = -1;
+			puts("all");
+			fflush(stdout);
+		}
 		if (!input)
 			continue;
 		if (!fgets(line, sizeof line, stdin))
 			return 0;
 		if (line[0] == 'r')
 			lag = false;
+		else if (line[0] == 'w') {
+			awaited = seen + atol(line + 5);
+			puts("ready");
+			fflush(stdout);
+		}
 		else
 			report();
 	}

@@ -70,7 +70,15 @@ static void place(struct out *o, struct outgoing *f, char *path,
 	n->mtime = st->st_mtim;
 	f->is_record = f->state == OUT_SENT || f->state == OUT_FAILED;
 	apply_outcome(m, f);
-	outbox_adopt(m->outbox, vault_id(f->vault), f);
+	if (!outbox_adopt(m->outbox, vault_id(f->vault), f) &&
+	    f->state == OUT_QUEUED) {
+		f->state = OUT_FAILED;
+		f->is_record = true;
+		snprintf(f->error, sizeof f->error, "what was queued is not in "
+			 "the outbox, which is damaged: unless it was posted "
+			 "before, retry sends it");
+		mount_log(m, "out/%s: %s", n->name, f->error);
+	}
 	/* durable: the outbox's journal may go after this */
 	if (out_put_header(m, f, &e) < 0 || vault_sync(f->vault, &e) < 0)
 		mount_failed(m, &e);
@@ -226,7 +234,7 @@ static void set_sent(struct mount *m, struct outgoing *f, void *arg)
 void out_came_back(struct mount *m, const char *id, uint64_t seq)
 {
 	struct came_back b = { id, seq };
-	if (m->out && m->dir_out && m->opt.strict)
+	if (m->out && m->dir_out)
 		each_file(m, m->dir_out, set_sent, &b);
 }
 

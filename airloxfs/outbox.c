@@ -312,6 +312,7 @@ void outbox_seen(struct mount *m, const char *id, uint64_t seq)
 	outbox_done(o, p, true, seq);
 	if (p->file)
 		out_set_state(m, p->file, p->gen, OUT_SENT, id, seq, NULL);
+	outbox_tell_sent(m, p, seq);
 	outbox_drop_blob(o, p, true);
 	outbox_end(o, p, 0);
 }

@@ -63,9 +63,9 @@ struct outbox_outcome {
 	char id[ITEM_ID + 1];
 };
 struct outbox_outcome outbox_outcome(struct outbox *o, const char *draft);
-/* Once every draft was loaded: gives queued items their file, and drops what
- * is done from the disk. */
-void outbox_adopt(struct outbox *o, const char *draft, struct outgoing *f);
+/* Gives queued items their file; false: none of it is queued. */
+bool outbox_adopt(struct outbox *o, const char *draft, struct outgoing *f);
+/* Once every draft was loaded: drops what is done from the disk. */
 void outbox_compact(struct outbox *o);
 
 #endif

@@ -306,8 +306,9 @@ int outbox_load(struct outbox *o, struct err *e)
 	if (!o->journal)
 		return -1;
 	if (cut)
-		mount_log(o->m, "the outbox had a damaged end of %llu bytes, "
-			  "of a commit that was never answered",
+		mount_log(o->m, "the outbox had a damaged end of %llu bytes: of "
+			  "a commit that was never answered, or, where a disk "
+			  "lies, of what was queued: look for failed in out/",
 			  (unsigned long long)cut);
 	else
 		sweep_blobs(o);
@@ -320,13 +321,16 @@ struct outbox_outcome outbox_outcome(struct outbox *o, const char *draft)
 	return k ? k->o : (struct outbox_outcome){ 0 };
 }
 
-void outbox_adopt(struct outbox *o, const char *draft, struct outgoing *f)
+bool outbox_adopt(struct outbox *o, const char *draft, struct outgoing *f)
 {
+	bool found = false;
 	for (struct post *p = o->first; p; p = p->next)
 		if (strcmp(p->draft, draft) == 0 && !p->file) {
 			p->file = f;
 			out_hold(o->m, f);
+			found = true;
 		}
+	return found;
 }
 
 void outbox_renew(struct outbox *o)

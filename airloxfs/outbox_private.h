@@ -110,6 +110,7 @@ void *poster_thread(void *outbox);
 void post_free(struct post *p);
 /* Takes p out of the outbox and answers; its state is visible before that. */
 void outbox_end(struct outbox *o, struct post *p, int answer);
+void outbox_tell_sent(struct mount *m, const struct post *p, uint64_t seq);
 
 /* outbox.c: out of the outbox, and who waits for it goes on; p is the
  * poster's until outbox_end. */

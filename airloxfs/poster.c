@@ -98,7 +98,7 @@ static struct post *next_post(struct outbox *o)
 
 /* --- the end of one --- */
 
-static void tell_sent(struct mount *m, const struct post *p, uint64_t seq)
+void outbox_tell_sent(struct mount *m, const struct post *p, uint64_t seq)
 {
 	cleanup_buf struct buf line = { 0 };
 	mount_log(m, "sent %s%s as item %s, %llu bytes",
@@ -163,7 +163,7 @@ static void succeed(struct outbox *o, struct post *p, uint64_t seq)
 		out_set_state(o->m, p->file, p->gen, OUT_SENT, p->sealed.id,
 			      seq, NULL);
 	count(o, true);
-	tell_sent(o->m, p, seq);
+	outbox_tell_sent(o->m, p, seq);
 	outbox_reply(o, p, 0);	/* nobody waits for our copy of it */
 	outbox_drop_blob(o, p, true);
 	outbox_end(o, p, 0);

@@ -186,7 +186,8 @@ int cache_open_blob(struct cache *c, const char *item_id, struct err *e)
 			O_NONBLOCK);
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		return fd;
-	if (fd < 0 && errno != ENOENT)
+	/* a link is as good as nothing: the next fetch replaces it */
+	if (fd < 0 && errno != ENOENT && errno != ELOOP)
 		return err_sys(e, "cannot open the blob of item %s", item_id);
 	if (fd >= 0)
 		close(fd);

@@ -134,20 +134,40 @@ static int bind_identity(struct opening *s, struct err *e)
 	return cache_save_identity(s->p->cache, id, e);
 }
 
+/* Whether one is the other, damaged: who joined anew has another key and
+ * another token. */
+static bool is_damaged(const struct identity *id, const struct identity *kept)
+{
+	bool seed = prim_equal(id->seed, kept->seed, PRIM_SEED);
+	return seed != (strcmp(id->token, kept->token) == 0);
+}
+
+/* The copy that we keep, sealed, is worth more than what lies open in the
+ * cache: where that one is gone or damaged, it is written anew. */
+static int restore_identity(struct opening *s, int found, struct err *e)
+{
+	struct identity *id = &s->p->identity;
+	struct identity kept = { .role = s->p->invite.role };
+	if (!s->o->restore || s->o->restore(s->o->restore_arg, &kept) != 0)
+		return found;
+	if (found == 0 && !is_damaged(id, &kept)) {
+		identity_free(&kept);
+		return 0;
+	}
+	identity_free(id);
+	*id = kept;
+	prim_wipe(&kept, sizeof kept);
+	return cache_save_identity(s->p->cache, id, e);
+}
+
 static int load_identity(struct opening *s, struct err *e)
 {
 	struct peer *p = s->p;
-	const struct peer_options *o = s->o;
 	int r = cache_load_identity(p->cache, p->invite.role, &p->identity, e);
+	if (r >= 0 || e->code == ERR_INVALID)
+		r = restore_identity(s, r, e);
 	if (r < 0)
 		return -1;
-	if (r == 1 && o->restore) {
-		p->identity.role = p->invite.role;
-		r = o->restore(o->restore_arg, &p->identity);
-		if (r == 0 && cache_save_identity(p->cache, &p->identity,
-						  e) < 0)
-			return -1;
-	}
 	s->has_identity = r == 0;
 	return s->has_identity ? bind_identity(s, e) : 0;
 }

@@ -72,6 +72,7 @@ static void place(struct out *o, struct outgoing *f, char *path,
 	apply_outcome(m, f);
 	if (!outbox_adopt(m->outbox, vault_id(f->vault), f) &&
 	    f->state == OUT_QUEUED) {
+		o->lost = true;
 		f->state = OUT_FAILED;
 		f->is_record = true;
 		snprintf(f->error, sizeof f->error, "what was queued is not in "
@@ -234,7 +235,7 @@ static void set_sent(struct mount *m, struct outgoing *f, void *arg)
 void out_came_back(struct mount *m, const char *id, uint64_t seq)
 {
 	struct came_back b = { id, seq };
-	if (m->out && m->dir_out)
+	if (m->out && m->dir_out && (m->opt.strict || m->out->lost))
 		each_file(m, m->dir_out, set_sent, &b);
 }
 

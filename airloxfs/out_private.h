@@ -10,6 +10,7 @@
 struct out {
 	struct mount *m;
 	size_t strange;		/* drafts on disk that could not be placed */
+	bool lost;		/* something queued was not in the outbox */
 };
 
 /* out_attr.c; the encoding with f->lock */

@@ -79,7 +79,7 @@ class Mount(lib.Mount):
 def create(relay, program):
     words = ("create",) if program == lib.AIRLOXFS else ("session", "create")
     done = lib.run_cli(program, "owner", *words, "--relay", relay.url,
-                       "--json")
+                       "--json", "--max-item-mb", "60")
     return json.loads(done.stdout)["invites"]
 
 
@@ -93,21 +93,20 @@ def agree_all(mount, truth):
         agree(seen, truth[item_id], mount.name)
 
 
-def wrapped(mount, watch, readers):
+def wrapped(mount, watch, readers, name, data):
     """Any file crosses; a published client sees a zip of that one entry."""
-    data = b"a,b\r\n1,2\r\n" * 100
-    item_id = mount.sent("table.csv", data)["id"]
+    item_id = mount.sent(name, data)["id"]
     seen = watch.items()[item_id]
-    lib.same((seen["subkind"], seen["name"]), ("zip", "table.csv.zip"),
+    lib.same((seen["subkind"], seen["name"]), ("zip", name + ".zip"),
              "wrapped")
     with zipfile.ZipFile(io.BytesIO(seen["body"])) as z:
-        lib.same(z.namelist(), ["table.csv"], "one entry")
-        lib.same(z.read("table.csv"), data, "its bytes")
+        lib.same(z.namelist(), [name], "one entry")
+        lib.ok(z.read(name) == data, "its bytes")
     for reader in readers:
         path = reader.entry(item_id)
         with open(path, "rb") as f:
-            lib.same(f.read(), data, f"{reader.name}: unwrapped")
-        lib.ok(path.endswith("-table.csv"), "under its own name")
+            lib.ok(f.read() == data, f"{reader.name}: unwrapped")
+        lib.ok(path.endswith("-" + name), "under its own name")
         lib.same(lib.attr(path, "wrapped"), "zip", "user.airlox.wrapped")
 
 
@@ -165,7 +164,9 @@ def main():
             agree_all(mount, truth)
         watch = Sdk(tag + "-w", invites["observer"])
         refs(sender, watch, truth)
-        wrapped(sender, watch, [observer, owner])
+        for name, data in (("table.csv", b"a,b\r\n1,2\r\n" * 100),
+                           ("big.bin", os.urandom(50_000_000))):
+            wrapped(sender, watch, [observer, owner], name, data)
         say(owner, watch)
         mcp(invites, sender, where)
         for mount in mounts.values():

@@ -110,9 +110,7 @@ static void submit(struct outbox *o, struct post *p, struct fuse_req *req)
 		fs_on_interrupt(req, give_up, o);
 	pthread_mutex_lock(&o->lock);
 	p->req = req;
-	if (o->ending)
-		outbox_answer(p, 0);
-	else if (req && fs_interrupted(req))
+	if (req && fs_interrupted(req))
 		outbox_answer(p, 0);
 	add(o, p);
 	pthread_mutex_unlock(&o->lock);
@@ -384,14 +382,7 @@ void outbox_stop(struct outbox *o)
 	struct err e;
 	pthread_mutex_lock(&o->lock);
 	o->ending = true;	/* the timer begins no new journal now */
-	pthread_mutex_unlock(&o->lock);
-	if (o->journal && outbox_sync(o, &e) < 0)	/* who waits hears 0 */
-		mount_failed(o->m, &e);
-	pthread_mutex_lock(&o->lock);
-	for (struct post *p = o->first; p; p = p->next)
-		outbox_answer(p, 0);
 	pthread_cond_broadcast(&o->work);
-	pthread_cond_broadcast(&o->change);
 	pthread_cond_broadcast(&o->tick);
 	for (int i = 0; i < POSTERS; i++)
 		if (o->wire[i])
@@ -403,6 +394,15 @@ void outbox_stop(struct outbox *o)
 		pthread_join(o->timer, NULL);
 	o->posters = 0;
 	o->has_timer = false;
+	/* Who still waits hears 0 once it is sealed and on the disk. */
+	outbox_seal_rest(o);
+	if (o->journal && outbox_sync(o, &e) < 0)
+		mount_failed(o->m, &e);
+	pthread_mutex_lock(&o->lock);
+	for (struct post *p = o->first; p; p = p->next)
+		outbox_answer(p, 0);
+	pthread_cond_broadcast(&o->change);
+	pthread_mutex_unlock(&o->lock);
 }
 
 void outbox_free(struct outbox *o)

@@ -106,6 +106,8 @@ void outbox_drop_blob(struct outbox *o, struct post *p, bool to_cache);
 void outbox_rescue(struct outbox *o, struct post *p, const struct err *why);
 
 /* poster.c */
+/* The posters have ended: what they did not come to is sealed here. */
+void outbox_seal_rest(struct outbox *o);
 void *poster_thread(void *outbox);
 void post_free(struct post *p);
 /* Takes p out of the outbox and answers; its state is visible before that. */

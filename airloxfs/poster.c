@@ -280,6 +280,23 @@ static void seal_one(struct outbox *o, struct post *p)
 		fail(o, p, &e);
 }
 
+void outbox_seal_rest(struct outbox *o)
+{
+	struct post *p;
+	do {
+		pthread_mutex_lock(&o->lock);
+		for (p = o->first; p && p->state != POST_NEW; p = p->next)
+			;
+		if (p) {
+			p->state = POST_BUSY;
+			o->fresh--;
+		}
+		pthread_mutex_unlock(&o->lock);
+		if (p)
+			seal_one(o, p);
+	} while (p);
+}
+
 /* --- posting --- */
 
 static void put_back(struct outbox *o, struct post *p, const struct err *e,

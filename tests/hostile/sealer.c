@@ -7,15 +7,23 @@
  *	join SEED ROLE PARTICIPANT NAME		-> signed join (SEED: owner's)
  *	item PARTICIPANT KIND TYPE CREATED ID SHA256 SIZE -> envelope
  *	pub PARTICIPANT				-> its public key
+ *	blob PARTICIPANT OWNER TYPE MIME NAME FILE OUT -> envelope
+ *		FILE's bytes sealed as an item, the blob into OUT
  *
  * join and item are about the manifest made last.  Nothing is checked: a
  * hostile peer signs what it likes. */
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/enc.h"
-#include "core/item.h"
+#include "core/host/file.h"
+#include "core/payload.h"
+#include "core/seal.h"
 #include "core/session.h"
+
+#define FILE_MAX (64 << 20)
 
 static struct manifest m;
 
@@ -128,6 +136,36 @@ static void make_pub(char **w)
 	put(&b);
 }
 
+static void make_blob(char **w)
+{
+	uint8_t seed[32], owner[32];
+	struct session_keys keys;
+	struct buf b = { 0 }, blob = { 0 }, envelope = { 0 };
+	struct err e = { 0 };
+	struct item_header h = { .created_at_ms = m.created_at_ms + 1,
+				 .kind = ITEM_FILE,
+				 .type = type_parse(bytes_str(w[3])) };
+	seed_of(seed, w[1]);
+	seed_of(owner, w[2]);
+	session_from_owner(&keys, owner);
+	item_new_id(h.id);
+	memcpy(h.session_id, m.session_id, sizeof h.session_id);
+	prim_pub(h.author, seed);
+	payload_put_file(&b, bytes_str(w[4]), bytes_str(w[5]));
+	if (file_read(AT_FDCWD, w[6], FILE_MAX, &blob, &e) != 0)
+		exit(3);
+	buf_add(&b, blob.data, blob.len);
+	buf_reset(&blob);
+	h.size = (int64_t)b.len;
+	if (seal_blob(&blob, &envelope, &h, buf_bytes(&b), keys.session_key,
+		      seed, NULL, &e) < 0 ||
+	    file_write(AT_FDCWD, w[7], buf_bytes(&blob), 0600, &e) < 0)
+		fprintf(stderr, "sealer: %s\n", e.why);
+	buf_free(&b);
+	buf_free(&blob);
+	put(&envelope);
+}
+
 int main(void)
 {
 	char line[1024], *w[9];
@@ -147,6 +185,8 @@ int main(void)
 			make_item(w);
 		else if (n == 2 && strcmp(w[0], "pub") == 0)
 			make_pub(w);
+		else if (n == 8 && strcmp(w[0], "blob") == 0)
+			make_blob(w);
 		else
 			return 2;
 	}

@@ -79,20 +79,12 @@ static int pack_dir(struct packing *k, struct node *dir, struct buf *path)
 	int rc = 0;
 	uint64_t at = 0;
 	while (rc == 0) {
-		mount_lock(k->m);
-		struct node *n = tree_next(dir, at);
-		if (n)
-			n->opens++;
-		mount_unlock(k->m);
+		struct node *n = out_hold_next(k->m, dir, &at);
 		if (!n)
 			break;
-		at = n->cookie;
 		if (n->ops != &out_ctl_ops)
 			rc = pack_node(k, n, path);
-		mount_lock(k->m);
-		n->opens--;
-		tree_settle(k->m->tree, n);
-		mount_unlock(k->m);
+		out_let_go(k->m, n);
 	}
 	return rc;
 }
@@ -203,14 +195,9 @@ static void mark_sent(struct mount *m, struct node *dir)
 {
 	uint64_t at = 0;
 	for (;;) {
-		mount_lock(m);
-		struct node *n = tree_next(dir, at);
-		if (n)
-			n->opens++;
-		mount_unlock(m);
+		struct node *n = out_hold_next(m, dir, &at);
 		if (!n)
 			return;
-		at = n->cookie;
 		if (tree_is_dir(n)) {
 			mark_sent(m, n);
 		} else if (n->ops == &out_file_ops) {
@@ -221,10 +208,7 @@ static void mark_sent(struct mount *m, struct node *dir)
 			pthread_mutex_unlock(&f->lock);
 			out_set_state(m, f, gen, OUT_SENT, NULL, 0, NULL);
 		}
-		mount_lock(m);
-		n->opens--;
-		tree_settle(m->tree, n);
-		mount_unlock(m);
+		out_let_go(m, n);
 	}
 }
 

@@ -138,22 +138,14 @@ static void each_file(struct mount *m, struct node *dir,
 {
 	uint64_t at = 0;
 	for (;;) {
-		mount_lock(m);
-		struct node *n = tree_next(dir, at);
-		if (n)
-			n->opens++;
-		mount_unlock(m);
+		struct node *n = out_hold_next(m, dir, &at);
 		if (!n)
 			return;
-		at = n->cookie;
 		if (n->ops == &out_file_ops)
 			do_it(m, n->data, arg);
 		else if (tree_is_dir(n))
 			each_file(m, n, do_it, arg);
-		mount_lock(m);
-		n->opens--;
-		tree_settle(m->tree, n);
-		mount_unlock(m);
+		out_let_go(m, n);
 	}
 }
 

@@ -248,6 +248,27 @@ static int replace_target(struct mount *m, const struct node *n,
 	return err;
 }
 
+struct node *out_hold_next(struct mount *m, const struct node *dir,
+			   uint64_t *at)
+{
+	mount_lock(m);
+	struct node *n = tree_next(dir, *at);
+	if (n) {
+		n->opens++;
+		*at = n->cookie;	/* a rename gives it another */
+	}
+	mount_unlock(m);
+	return n;
+}
+
+void out_let_go(struct mount *m, struct node *n)
+{
+	mount_lock(m);
+	n->opens--;
+	tree_settle(m->tree, n);
+	mount_unlock(m);
+}
+
 /* Headers hold paths: those below a moved directory are written anew. */
 static void put_headers(struct mount *m, struct node *n)
 {
@@ -262,19 +283,11 @@ static void put_headers(struct mount *m, struct node *n)
 	}
 	uint64_t at = 0;
 	while (tree_is_dir(n)) {
-		mount_lock(m);
-		struct node *k = tree_next(n, at);
-		if (k)
-			k->opens++;
-		mount_unlock(m);
+		struct node *k = out_hold_next(m, n, &at);
 		if (!k)
 			return;
-		at = k->cookie;
 		put_headers(m, k);
-		mount_lock(m);
-		k->opens--;
-		tree_settle(m->tree, k);
-		mount_unlock(m);
+		out_let_go(m, k);
 	}
 }
 

@@ -128,13 +128,15 @@ static uint8_t *read_range(const struct view *v, uint64_t off, size_t n,
 {
 	uint64_t first = (AEAD_NONCE + off) / INDEX_CHUNK * INDEX_CHUNK;
 	uint64_t end = AEAD_NONCE + off + n;
+	*mem = NULL;
+	if (end > v->blob_n)	/* somebody cut the file short */
+		return NULL;
 	end = (end + INDEX_CHUNK - 1) / INDEX_CHUNK * INDEX_CHUNK;
 	if (end > v->blob_n)
 		end = v->blob_n;
 	size_t len = (size_t)(end - first);
 	uint8_t *p = *mem = malloc(len);
-	if (!p || AEAD_NONCE + off + n > v->blob_n ||
-	    read_chunks(v, first, p, len) < 0)
+	if (!p || read_chunks(v, first, p, len) < 0)
 		return NULL;
 	p += AEAD_NONCE + off - first;
 	return aead_range(v->key, v->nonce, off, p, p, n) < 0 ? NULL : p;

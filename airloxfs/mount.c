@@ -98,7 +98,7 @@ void mount_closed(struct mount *m, const char *why)
 	if (!news)
 		return;
 	tell_state(m, "closed", why);
-	outbox_over(m, why);
+	outbox_kick(m);		/* the posters see that it is over */
 	line_end(m, m->events);
 }
 

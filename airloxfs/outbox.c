@@ -246,12 +246,6 @@ void outbox_kick(struct mount *m)
 	pthread_mutex_unlock(&o->lock);
 }
 
-void outbox_over(struct mount *m, const char *why)
-{
-	(void)why;
-	outbox_kick(m);		/* the posters see that it is over */
-}
-
 /* With the lock: whether a withdrawn one of f is still in the outbox. */
 static bool is_leaving(const struct outbox *o, const struct outgoing *f)
 {

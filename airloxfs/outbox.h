@@ -47,9 +47,9 @@ int outbox_commit_wait(struct mount *m, struct outgoing *f, const char *name,
 void outbox_withdraw(struct mount *m, struct outgoing *f);
 /* Our own item came back by the stream: it is there. */
 void outbox_seen(struct mount *m, const char *id, uint64_t seq);
-void outbox_kick(struct mount *m);	/* the relay is back */
-/* The session is over: everything fails, its content is kept. */
-void outbox_over(struct mount *m, const char *why);
+/* The relay is back; or the session is over: then everything fails, and its
+ * content is kept. */
+void outbox_kick(struct mount *m);
 
 struct outbox_counts outbox_counts(struct outbox *o);
 /* Waits until nothing is queued, wait_ms at most; gives what is left. */

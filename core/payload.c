@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Form here; what a session allows of it is in payload_check.c. */
+ * Form here; what a session allows of it is in payload_check.c, the writing in
+ * payload_put.c. */
 #include <string.h>
 
 #include "core/enc.h"
@@ -24,6 +25,10 @@ static const char *const targets[] = {
 	[TARGET_ANY] = "any", [TARGET_LABELS] = "labels",
 	[TARGET_RUNNER] = "runner",
 };
+
+const char *payload_event_word(enum event_kind event) { return events[event]; }
+const char *payload_status_word(enum result_status status) { return statuses[status]; }
+const char *payload_target_word(enum target_kind kind) { return targets[kind]; }
 
 static int word_index(const char *const *words, size_t n, struct bytes word)
 {
@@ -347,77 +352,4 @@ void payload_free(struct payload *p)
 	}
 	json_free(p->doc);
 	*p = (struct payload){ 0 };
-}
-
-/* --- writing --- */
-
-/* The length is known once the meta is there. */
-static void put_frame(struct buf *out, struct buf *meta)
-{
-	if (buf_failed(meta)) {
-		out->failed = true;
-		return;
-	}
-	buf_add_u32be(out, (uint32_t)meta->len);
-	buf_add(out, meta->data, meta->len);
-}
-
-static void put_str(struct buf *b, const char *key, struct bytes s)
-{
-	json_put_key(b, key);
-	json_put_string(b, s);
-}
-
-static void put_type(struct buf *b, enum item_kind kind)
-{
-	put_str(b, "type", bytes_str(item_kind_word(kind)));
-	buf_add_byte(b, '}');
-}
-
-void payload_put_text(struct buf *out, struct bytes text)
-{
-	cleanup_buf struct buf meta = { 0 };
-
-	buf_add_byte(&meta, '{');
-	put_str(&meta, "text", text);
-	put_type(&meta, ITEM_TEXT);
-	put_frame(out, &meta);
-}
-
-void payload_put_file(struct buf *out, struct bytes mime, struct bytes name)
-{
-	cleanup_buf struct buf meta = { 0 };
-
-	buf_add_byte(&meta, '{');
-	put_str(&meta, "mime", mime);
-	put_str(&meta, "name", name);
-	put_type(&meta, ITEM_FILE);
-	put_frame(out, &meta);
-}
-
-void payload_put_event(struct buf *out, enum event_kind event,
-		       const uint8_t *pub, const char *reason,
-		       const struct item_ref *job)
-{
-	cleanup_buf struct buf meta = { 0 };
-
-	buf_add_byte(&meta, '{');
-	put_str(&meta, "event", bytes_str(events[event]));
-	if (event == EVENT_JOB_CANCEL) {
-		json_put_key(&meta, "job");
-		item_put_ref(&meta, job);
-	}
-	if (event == EVENT_RUNNER_APPROVE || event == EVENT_RUNNER_REJECT) {
-		json_put_key(&meta, "participant_pub");
-		json_put_b64(&meta, pub, PRIM_PUB);
-	}
-	if (event == EVENT_RUNNER_REJECT) {
-		json_put_key(&meta, "reason");
-		if (reason)
-			json_put_string(&meta, bytes_str(reason));
-		else
-			buf_add_str(&meta, "null");
-	}
-	put_type(&meta, ITEM_EVENT);
-	put_frame(out, &meta);
 }

@@ -98,12 +98,22 @@ int payload_check(const struct payload *p, const struct item_header *h,
 		  const struct cert *author, const struct manifest *m,
 		  struct err *e);
 
+const char *payload_event_word(enum event_kind event);	/* "runner_approve" ... */
+const char *payload_status_word(enum result_status status);	/* "completed" ... */
+const char *payload_target_word(enum target_kind kind);	/* "any" ... */
+
 /* Frame and meta of what we send; the body follows by the caller. */
 void payload_put_text(struct buf *out, struct bytes text);
 void payload_put_file(struct buf *out, struct bytes mime, struct bytes name);
 void payload_put_event(struct buf *out, enum event_kind event,
 		       const uint8_t *pub, const char *reason,
 		       const struct item_ref *job);
+/* Of a struct payload that the caller has filled (doc NULL, kind not looked
+ * at), with nothing checked: parse and check what was put. */
+void payload_put_job(struct buf *out, const struct payload *job);
+void payload_put_result(struct buf *out, const struct payload *result);
+/* Canonical JSON: also what the header Airlox-Target says. */
+void payload_put_target(struct buf *out, const struct target *t);
 
 /* Whether a verified result counts for the job (section 6, "A result counts
  * for a job only if").  approved and rejected are lists of public keys. */

@@ -65,6 +65,15 @@ void session_item_key(uint8_t out[32], const uint8_t session_key[32],
 			  (struct bytes){ prefix, sizeof prefix }, item_id);
 }
 
+void session_progress_key(uint8_t out[32], const uint8_t session_key[32],
+			  const char *session_id, const char *job_id)
+{
+	static const uint8_t prefix[] = "airlox/v1/progress-key"; /* and its NUL */
+
+	derive_in_session(out, 32, session_key, session_id,
+			  (struct bytes){ prefix, sizeof prefix }, job_id);
+}
+
 void session_local_key(uint8_t *out, size_t n, const uint8_t session_key[32],
 		       const char *session_id, const char *label)
 {

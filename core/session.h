@@ -20,6 +20,9 @@ void session_role_seed(uint8_t out[PRIM_SEED],
 /* A key of an item: the AEAD key of its blob. */
 void session_item_key(uint8_t out[32], const uint8_t session_key[32],
 		      const char *session_id, const char *item_id);
+/* The key of a job's live output (section 7). */
+void session_progress_key(uint8_t out[32], const uint8_t session_key[32],
+			  const char *session_id, const char *job_id);
 /* A key of ours, kept on this machine only: HKDF of the session key with
  * info "airloxfs/v1/" label. */
 void session_local_key(uint8_t *out, size_t n, const uint8_t session_key[32],

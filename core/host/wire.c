@@ -86,9 +86,8 @@ static int call(struct wire *w, struct rest_call *c, struct err *e)
 	return r;
 }
 
-/* A call below the session's path. */
-static int call_tail(struct wire *w, struct rest_call *c, const char *tail,
-		     struct err *e)
+int wire_call(struct wire *w, struct rest_call *c, const char *tail,
+	      struct err *e)
 {
 	cleanup_buf struct buf path = { 0 };
 	wire_path(w, &path, tail);
@@ -101,7 +100,7 @@ static int call_tail(struct wire *w, struct rest_call *c, const char *tail,
 static int post_empty(struct wire *w, const char *tail, struct err *e)
 {
 	struct rest_call c = { .method = "POST" };
-	return call_tail(w, &c, tail, e);
+	return wire_call(w, &c, tail, e);
 }
 
 /* "/items/{id}what"; an id is checked here too: it becomes part of a URL. */
@@ -153,7 +152,7 @@ int wire_manifest(struct wire *w, struct buf *signed_manifest, struct err *e)
 	cleanup_buf struct buf answer = { 0 };
 	struct rest_call c = { .method = "GET", .answer = &answer,
 			       .answer_max = MANIFEST_ANSWER_MAX };
-	if (call_tail(w, &c, "", e) < 0)
+	if (wire_call(w, &c, "", e) < 0)
 		return -1;
 	return take_string(signed_manifest, &answer, "signed_manifest",
 			   MANIFEST_MAX, e);
@@ -166,7 +165,7 @@ int wire_join(struct wire *w, struct bytes signed_join,
 	struct rest_call c = { .method = "POST", .type = "application/json",
 			       .body = signed_join, .answer = &answer,
 			       .answer_max = SMALL_MAX };
-	if (call_tail(w, &c, "/participants", e) < 0 ||
+	if (wire_call(w, &c, "/participants", e) < 0 ||
 	    take_string(&text, &answer, "token", REST_TOKEN_MAX, e) < 0)
 		return -1;
 	memcpy(token, text.data, text.len);
@@ -197,7 +196,7 @@ int wire_audit(struct wire *w,
 {
 	struct rest_call c = { .method = "GET", .take = take,
 			       .take_arg = arg, .answer_max = AUDIT_MAX };
-	return call_tail(w, &c, "/audit.jsonl", e);
+	return wire_call(w, &c, "/audit.jsonl", e);
 }
 
 /* --- events --- */
@@ -228,7 +227,7 @@ static int hear(void *arg, const void *p, size_t n)
 	return -1;
 }
 
-int wire_stream(struct wire *w, int64_t after,
+int wire_listen(struct wire *w, const char *tail, int64_t after,
 		int (*on)(void *arg, const struct event *ev, struct err *e),
 		void *arg, uint64_t *delivered, struct err *e)
 {
@@ -244,11 +243,18 @@ int wire_stream(struct wire *w, int64_t after,
 	snprintf(last, sizeof last, "Last-Event-ID: %lld", (long long)after);
 	if (after >= 0)
 		c.header[1] = last;
-	int r = call_tail(w, &c, "/stream", e);
+	int r = wire_call(w, &c, tail, e);
 	sse_free(&l.sse);
 	if (l.failed && e)
 		*e = heard;
 	return r;
+}
+
+int wire_stream(struct wire *w, int64_t after,
+		int (*on)(void *arg, const struct event *ev, struct err *e),
+		void *arg, uint64_t *delivered, struct err *e)
+{
+	return wire_listen(w, "/stream", after, on, arg, delivered, e);
 }
 
 static int tell_event(const cJSON *item,
@@ -288,7 +294,7 @@ int wire_events(struct wire *w, int64_t after,
 	if (after >= 0)
 		snprintf(tail, sizeof tail, "/events?after=%lld",
 			 (long long)after);
-	if (call_tail(w, &c, tail, e) < 0)
+	if (wire_call(w, &c, tail, e) < 0)
 		return -1;
 	cJSON *doc = cJSON_ParseWithLength((const char *)answer.data,
 					   answer.len);
@@ -373,7 +379,7 @@ int wire_post_frame(struct wire *w, const char *tail, const char *header,
 		.rewind = frame_rewind, .read_arg = &f, .body_n = f.total,
 		.answer = answer, .answer_max = SMALL_MAX,
 	};
-	int r = call_tail(w, &c, tail, e);
+	int r = wire_call(w, &c, tail, e);
 	if (f.err.code && e)
 		*e = f.err;
 	return r;
@@ -410,7 +416,7 @@ int wire_blob_get(struct wire *w, const char *item_id, uint64_t n,
 			       .take_arg = arg, .answer_max = n };
 	if (item_tail(tail, item_id, "/blob", e) < 0)
 		return -1;
-	if (call_tail(w, &c, tail, e) < 0) {
+	if (wire_call(w, &c, tail, e) < 0) {
 		/* of more than n bytes: that is a word about this item */
 		if (e && e->code == ERR_PROTO && c.http >= 200 && c.http < 300)
 			e->code = ERR_INVALID;
@@ -455,7 +461,7 @@ int wire_blob_put(struct wire *w, const char *item_id, int fd, uint64_t n,
 			       .body_n = n };
 	if (item_tail(tail, item_id, "/blob", e) < 0)
 		return -1;
-	int r = call_tail(w, &c, tail, e);
+	int r = wire_call(w, &c, tail, e);
 	if (f.err.code && e)
 		*e = f.err;
 	return r;

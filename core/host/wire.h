@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
  * wire: one function for an endpoint of the relay (docs/PROTOCOL.md, section
- * 7), but for jobs and runners, which have a room of their own.  A struct wire
- * belongs to one thread, as its struct rest does. */
+ * 7), but for jobs and runners, which have a room of their own (wire_job.h).
+ * A struct wire belongs to one thread, as its struct rest does. */
 #ifndef AIRLOX_HOST_WIRE_H
 #define AIRLOX_HOST_WIRE_H
 
@@ -27,6 +27,9 @@ void wire_resume(struct wire *w);
 struct rest *wire_rest(struct wire *w);
 /* "/v1/sessions/{sid}" tail */
 void wire_path(const struct wire *w, struct buf *out, const char *tail);
+/* Any call below the session's path: what the functions here are made of. */
+int wire_call(struct wire *w, struct rest_call *c, const char *tail,
+	      struct err *e);
 /* After a failed call: the relay's "error" word ("" if none), and the
  * milliseconds it asked us to wait (-1 if it did not). */
 const char *wire_word(const struct wire *w);
@@ -43,6 +46,11 @@ int wire_join(struct wire *w, struct bytes signed_join,
  * stream (0), `on` says -1, the connection is lost or silent for 45 s, or
  * wire_abort.  after < 0: from the beginning.  *delivered counts what came. */
 int wire_stream(struct wire *w, int64_t after,
+		int (*on)(void *arg, const struct event *ev, struct err *e),
+		void *arg, uint64_t *delivered, struct err *e);
+
+/* The same for any stream below the session's path. */
+int wire_listen(struct wire *w, const char *tail, int64_t after,
 		int (*on)(void *arg, const struct event *ev, struct err *e),
 		void *arg, uint64_t *delivered, struct err *e);
 

@@ -194,6 +194,50 @@ static void texts_and_files(void)
 	buf_free(&b);
 }
 
+/* What was read, put again: the same bytes. */
+static void again(const char *meta)
+{
+	struct buf b = { 0 };
+	struct payload p;
+	struct err e = { 0 };
+
+	ok(payload_parse(&p, bytes_str(meta), 0, &e) == 0, "read: %s", e.why);
+	if (p.kind == ITEM_JOB)
+		payload_put_job(&b, &p);
+	else
+		payload_put_result(&b, &p);
+	is_int(load_u32be(b.data), b.len - 4, "its length");
+	is_str(buf_cstr(&b) + 4, meta, "put again");
+	payload_free(&p);
+	buf_free(&b);
+}
+
+static void again_all(void)
+{
+	struct buf b = { 0 };
+
+	again(JOB);
+	again(RESULT);
+	buf_add_str(&b, JOB);
+	party_edit(&b, "{\"type\":\"any\"}",
+		   "{\"labels\":[\"a\",\"b\"],\"type\":\"labels\"}");
+	party_edit(&b, "[" REF "]", "[]");
+	party_edit(&b, "null", "256");
+	again(buf_cstr(&b));
+	party_edit(&b, "\"labels\":[\"a\",\"b\"],\"type\":\"labels\"",
+		   "\"name\":\"r\",\"participant_pub\":\"jm9f_BF44Vxcb9GGJVqCD-"
+		   "e2PPyJojg2_FgBcrrjOtw\",\"type\":\"runner\"");
+	again(buf_cstr(&b));
+	buf_reset(&b);
+	buf_add_str(&b, RESULT);
+	party_edit(&b, "\"exit_code\":0", "\"exit_code\":null");
+	party_edit(&b, "null,\"status\":\"completed\"",
+		   "\"\xc3\xa9\\n\",\"status\":\"failed\"");
+	party_edit(&b, "\"stdout\":\"o\"", "\"stdout\":\"\\u0000\"");
+	again(buf_cstr(&b));
+	buf_free(&b);
+}
+
 static void binding(void)
 {
 	struct payload job, result;
@@ -237,6 +281,7 @@ int main(void)
 	results();
 	events();
 	reasons();
+	again_all();
 	binding();
 	party_end(&p);
 	return done_testing();

@@ -2,6 +2,7 @@
  *
  * Runs every case of vector files against core/ (vectors/README.md): prints
  * each disagreement and closes with "N passed, N failed". */
+#include "core/progress_seal.h"
 #include "tests/unit/vectors_item.h"
 
 /* Accepted by the published client; we refuse them, on purpose. */
@@ -411,6 +412,57 @@ static void section_results(const struct world *w)
 	}
 }
 
+/* --- live output --- */
+
+/* Made again with its nonce, byte for byte. */
+static void expect_progress(const struct world *w, const struct progress *p,
+			    struct bytes output, const char *body)
+{
+	struct progress again = *p;
+	struct buf out = { 0 };
+	struct err e = { 0 };
+	uint8_t seed[32];
+
+	again.frame = (struct buf){ 0 };
+	loose_fixed(seed, 32, loose_get(w->participants, "runner"), "seed");
+	if (progress_seal(&again, output, w->session_key, seed, p->frame.data,
+			  &e) < 0)
+		disagree("sealed again", "a frame", e.why);
+	progress_put(&out, &again);
+	expect_text("sealed again", body, buf_bytes(&out));
+	progress_free(&again);
+	buf_free(&out);
+}
+
+static void section_progress(const struct world *w)
+{
+	const cJSON *c;
+	uint8_t runner[32];
+
+	loose_fixed(runner, 32, loose_get(w->participants, "runner"),
+		    "public");
+	cJSON_ArrayForEach(c, loose_get(w->file, "progress")) {
+		const char *body = loose_str(c, "body");
+		struct buf out = { 0 };
+		struct progress p = { 0 };
+		struct err e = { 0 };
+
+		begin("progress", c, "?");
+		int r = progress_parse(&p, bytes_str(body), &e) < 0 ||
+			progress_verify(&p, runner, &e) < 0 ||
+			progress_open(&out, &p, w->session_key, &e) < 0 ?
+			-1 : 0;
+		if (judge(c, r, &e)) {
+			expect_b64("output", loose_str(c, "output"), out.data,
+				   out.len);
+			expect_progress(w, &p, buf_bytes(&out), body);
+		}
+		progress_free(&p);
+		buf_free(&out);
+		end();
+	}
+}
+
 /* --- archives --- */
 
 static void expect_entries(const struct zip_list *list, const cJSON *entries)
@@ -503,7 +555,7 @@ static int run_file(const char *path)
 		section_participants, section_certs, section_invites,
 		section_manifests, section_joins, section_items,
 		section_tampered, section_payloads, section_results,
-		section_zips,
+		section_zips, section_progress,
 	};
 	cJSON *file = loose_read(path);
 	struct world w = { 0 };

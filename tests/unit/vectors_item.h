@@ -136,6 +136,25 @@ static inline void expect_opened(const struct passage *x, const cJSON *c)
 	}
 }
 
+/* What we would write for what we read. */
+static inline void expect_put(const struct passage *x)
+{
+	struct buf again = { 0 };
+
+	switch (x->p.kind) {
+	case ITEM_TEXT: payload_put_text(&again, x->p.u.text.text); break;
+	case ITEM_FILE:
+		payload_put_file(&again, x->p.u.file.mime, x->p.u.file.name);
+		break;
+	case ITEM_JOB: payload_put_job(&again, &x->p); break;
+	case ITEM_RESULT: payload_put_result(&again, &x->p); break;
+	case ITEM_EVENT: return;	/* the unit test has them */
+	}
+	expect(again.len == 4 + x->meta.n &&
+	       !memcmp(again.data, x->payload.data, again.len), "put again");
+	buf_free(&again);
+}
+
 /* Everything is derived: with the same nonce the same bytes come out. */
 static inline void expect_resealed(const struct passage *x,
 				   const char *envelope,
@@ -174,8 +193,10 @@ static inline void item_case(const struct world *w, const cJSON *c)
 		disagree("case", "a blob and a known author", "none");
 		return;
 	}
-	if (judge(c, client_says(&x, envelope, cert, &e), &e))
+	if (judge(c, client_says(&x, envelope, cert, &e), &e)) {
 		expect_opened(&x, c);
+		expect_put(&x);
+	}
 	judge_relay(&x, c, envelope, cert);
 	if (x.opened)
 		expect_resealed(&x, envelope, seed);

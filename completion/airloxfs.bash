@@ -14,7 +14,7 @@ _airloxfs_flags() {
 		echo "$common" ;;
 	items)	echo "$common --save" ;;
 	watch)	echo "$common --save --new --timeout" ;;
-	audit)	echo "$common --out" ;;
+	audit)	echo "$common --out --verify --session --manifest" ;;
 	forget)	echo "--cache-dir --help" ;;
 	prompt)	echo "--help" ;;
 	*)	echo "--help --version" ;;
@@ -55,7 +55,7 @@ _airloxfs() {
 	case $prev in
 	--cache-dir|--save)
 		COMPREPLY=($(compgen -d -- "$cur")); return ;;
-	--owner-invite-file|--out)
+	--owner-invite-file|--out|--manifest)
 		COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	--types)
 		_airloxfs_words "text py md zip image" "$cur"; return ;;
@@ -67,7 +67,7 @@ _airloxfs() {
 	--invite)
 		_airloxfs_invite "$cur"; return ;;
 	--as|--description|--relay|--max-item-mb|--runtime|--job-timeout|\
-	--job-memory|--package|--wait|--timeout)
+	--job-memory|--package|--wait|--timeout|--session)
 		return ;;
 	esac
 	case $cur in
@@ -83,6 +83,7 @@ _airloxfs() {
 			COMPREPLY=($(compgen -f -- "$cur"))
 		fi ;;
 	revoke)	_airloxfs_words "sender observer runner" "$cur" ;;
+	audit)	COMPREPLY=($(compgen -f -- "$cur")) ;;
 	mount|umount|prompt)
 		COMPREPLY=($(compgen -d -- "$cur")) ;;
 	esac

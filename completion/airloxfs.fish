@@ -58,3 +58,6 @@ complete -c airloxfs -n '__fish_seen_subcommand_from watch' -l new -d 'only what
 complete -c airloxfs -n '__fish_seen_subcommand_from watch' -l timeout -x -d 'stop after this long'
 complete -c airloxfs -n '__fish_seen_subcommand_from revoke' -a 'sender observer runner'
 complete -c airloxfs -n '__fish_seen_subcommand_from audit' -l out -r -F -d 'write it to this new file'
+complete -c airloxfs -n '__fish_seen_subcommand_from audit' -l verify -F -d 'check it, and say what it proves'
+complete -c airloxfs -n '__fish_seen_subcommand_from audit' -l session -x -d 'what a saved trail must be about'
+complete -c airloxfs -n '__fish_seen_subcommand_from audit' -l manifest -r -F -d 'what a saved trail must begin with'

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * close and revoke: an owner's last words.  audit: what the relay recorded. */
-#include <fcntl.h>
+ * close and revoke: an owner's last words. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,9 +8,7 @@
 #include "airloxfs/print.h"
 #include "core/host/tell.h"
 
-#define LINE_MAX_BYTES ((size_t)1024 * 1024)
-
-/* What all three parse. */
+/* What both parse. */
 static int parse(struct args *a, const struct flag *flags, int argc,
 		 char **argv, const char *usage, const char *what)
 {
@@ -114,86 +111,4 @@ int cmd_revoke(struct setting *s, int argc, char **argv)
 		return usage_fail("which role: sender, observer or runner");
 	r = cut_off(&c, arg, role, &e);
 	return r < 0 ? tell_fail(&e) : r;
-}
-
-/* --- audit --- */
-
-struct sink {
-	int fd;			/* of --out; -1: stdout */
-	struct buf line;
-	struct err err;
-};
-
-/* The relay's words: to a file as they are, to a terminal line by line and
- * escaped. */
-static int take(void *arg, const void *p, size_t n)
-{
-	struct sink *s = arg;
-	const uint8_t *from = p, *end;
-	if (s->fd >= 0)
-		return file_put(s->fd, p, n, &s->err);
-	while ((end = memchr(from, '\n', n))) {
-		size_t m = (size_t)(end - from);
-		buf_add(&s->line, from, m);
-		if (print_line(&s->line))
-			return err_set(&s->err, ERR_SYS, "stopped");
-		buf_reset(&s->line);
-		from += m + 1;
-		n -= m + 1;
-	}
-	buf_add(&s->line, from, n);
-	return s->line.len > LINE_MAX_BYTES || buf_failed(&s->line) ?
-		err_set(&s->err, ERR_PROTO, "a line without an end") : 0;
-}
-
-static int audit(struct common *c, char *arg, const char *out, struct err *e)
-{
-	struct sink s = { .fd = -1 };
-	struct peer *p = cmd_open(c, arg, e);
-	struct wire *w = p ? peer_wire(p, e) : NULL;
-	int r = w ? 0 : -1;
-	if (r == 0 && out) {
-		s.fd = open(out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-			    0600);
-		if (s.fd < 0)
-			r = err_sys(e, "cannot create %s", out);
-	}
-	if (r == 0)
-		r = wire_audit(w, take, &s, e);
-	if (s.err.code)
-		*e = s.err;
-	if (s.fd >= 0 && close(s.fd) < 0 && r == 0)
-		r = err_sys(e, "cannot write %s", out);
-	if (r == 0 && s.line.len)
-		r = print_line(&s.line);
-	buf_free(&s.line);
-	wire_free(w);
-	peer_free(p);
-	return r;
-}
-
-int cmd_audit(struct setting *s, int argc, char **argv)
-{
-	struct common c = { .setting = s };
-	const char *out = NULL;
-	const struct flag flags[] = {
-		CMD_FLAGS(c),
-		{ "--out", FLAG_TEXT, &out, "FILE",
-		  "write it to this new file instead" },
-		{ 0 }
-	};
-	struct args a;
-	struct err e;
-	int r = parse(&a, flags, argc, argv,
-		      "airloxfs audit [FLAGS] [INVITE]",
-		      "Print the audit trail as JSON lines (owner's or "
-		      "observer's invite): who joined,\nposted, acknowledged, "
-		      "approved, revoked, with the signed material.");
-	if (r || a.help)
-		return r;
-	char *arg = cmd_take_invite(&c, &a, 0);
-	if (a.n)
-		return usage_fail("too many arguments");
-	r = audit(&c, arg, out, &e);
-	return r < 0 ? tell_fail(&e) : 0;
 }

@@ -19,6 +19,7 @@
 #include "core/clear.h"
 #include "core/host/check.h"
 #include "core/host/check_parts.h"
+#include "core/name.h"
 
 #ifndef CHECK_DEADLINE_MS
 #define CHECK_DEADLINE_MS (CHECK_SECONDS * 1000)
@@ -32,7 +33,10 @@ struct talk {
 	bool ended;		/* the child closed its end: it is dead */
 	const struct zip_source *body;
 	const struct zip_sink *sink;	/* or NULL: no image is wanted */
-	uint64_t taken;		/* bytes of the cleaned image */
+	const struct check_unpack *unpack;	/* or NULL */
+	uint64_t taken;		/* bytes of the cleaned image, or of entries */
+	uint64_t left;		/* of the entry that is being unpacked */
+	size_t entries;
 	uint8_t chunk[CHECK_CHUNK];
 };
 
@@ -190,9 +194,23 @@ static int answer_read(struct talk *t, const struct check_frame *f,
 	return move(t, true, t->chunk, f->n, e);
 }
 
+/* Of the entry that was announced last. */
+static int take_data(struct talk *t, const struct check_frame *f,
+		     struct err *e)
+{
+	if (f->n > t->left || f->n > CHECK_CHUNK)
+		return err_set(e, ERR_CONTENT, ASTRAY);
+	t->left -= f->n;
+	if (move(t, false, t->chunk, f->n, e) < 0)
+		return -1;
+	return t->unpack->data(t->unpack->arg, t->chunk, f->n, e);
+}
+
 static int take_out(struct talk *t, const struct check_frame *f,
 		    struct err *e)
 {
+	if (t->unpack)
+		return take_data(t, f, e);
 	t->taken += f->n;
 	if (!t->sink || f->n > CHECK_CHUNK ||
 	    t->taken > t->body->size + CHECK_IMAGE_MORE)
@@ -204,13 +222,37 @@ static int take_out(struct talk *t, const struct check_frame *f,
 	return 0;
 }
 
+static int take_entry(struct talk *t, const struct check_frame *f,
+		      struct err *e)
+{
+	uint64_t size = f->off & ~(CHECK_IS_DIR | CHECK_IS_EXEC);
+	bool is_dir = f->off & CHECK_IS_DIR;
+	char path[NAME_PATH_BYTES + 1];
+
+	if (!t->unpack || t->left || f->n > NAME_PATH_BYTES ||
+	    ++t->entries > ZIP_MAX_ENTRIES || size > ZIP_MAX_ENTRY_BYTES ||
+	    (is_dir && size) || t->taken + size > ZIP_MAX_TOTAL_BYTES)
+		return err_set(e, ERR_CONTENT, ASTRAY);
+	t->taken += size;
+	t->left = size;
+	if (move(t, false, path, f->n, e) < 0)
+		return -1;
+	path[f->n] = 0;
+	if (memchr(path, 0, f->n) ||
+	    name_check_entry((struct bytes){ (uint8_t *)path, f->n }, e) < 0)
+		return err_set(e, ERR_CONTENT, ASTRAY);
+	return t->unpack->entry(t->unpack->arg, path, size, is_dir,
+				f->off & CHECK_IS_EXEC, e);
+}
+
 static int verdict(struct talk *t, const struct check_frame *f, struct err *e)
 {
 	cleanup_buf struct buf why = { 0 };
 
 	if (f->n > CHECK_WHY)
 		return err_set(e, ERR_CONTENT, ASTRAY);
-	if (f->off == ERR_NONE && f->n == 0 && (!t->sink || t->taken))
+	if (f->off == ERR_NONE && f->n == 0 && (!t->sink || t->taken) &&
+	    !t->left)
 		return 0;
 	if (move(t, false, t->chunk, f->n, e) < 0)
 		return -1;
@@ -233,17 +275,18 @@ static int serve(struct talk *t, struct check_ask *ask, struct err *e)
 			return -1;
 		if (f.op == CHECK_DONE)
 			return verdict(t, &f, e);
-		if (f.op != CHECK_READ && f.op != CHECK_OUT)
-			return err_set(e, ERR_CONTENT, ASTRAY);
-		if ((f.op == CHECK_READ ? answer_read(t, &f, e)
-					: take_out(t, &f, e)) < 0)
+		int r = f.op == CHECK_READ ? answer_read(t, &f, e)
+			: f.op == CHECK_OUT ? take_out(t, &f, e)
+			: f.op == CHECK_ENTRY ? take_entry(t, &f, e)
+			: err_set(e, ERR_CONTENT, ASTRAY);
+		if (r < 0)
 			return -1;
 	}
 }
 
 static int check(enum check_what what, const char *mime,
 		 const struct zip_source *body, const struct zip_sink *sink,
-		 struct err *e)
+		 const struct check_unpack *unpack, struct err *e)
 {
 	struct check_ask ask = { .what = what, .size = body->size };
 	struct talk *t = calloc(1, sizeof *t);
@@ -253,6 +296,7 @@ static int check(enum check_what what, const char *mime,
 	snprintf(ask.mime, sizeof ask.mime, "%s", mime ? mime : "");
 	t->body = body;
 	t->sink = sink;
+	t->unpack = unpack;
 	int r = start(t, e);
 	if (r == 0) {
 		r = serve(t, &ask, e);
@@ -267,7 +311,7 @@ int check_content(enum item_type type, const char *mime,
 		  const struct zip_source *body, struct err *e)
 {
 	if (type == TYPE_ZIP)
-		return check(CHECK_ZIP, mime, body, NULL, e);
+		return check(CHECK_ZIP, mime, body, NULL, NULL, e);
 	return content_check(type, mime, body, e);
 }
 
@@ -277,5 +321,11 @@ int check_image(const char *mime, const struct zip_source *body,
 	if (body->size > CHECK_IMAGE_BYTES)
 		return err_set(e, ERR_CONTENT, "the image is too large to be "
 			       "checked");
-	return check(CHECK_IMAGE, mime, body, sink, e);
+	return check(CHECK_IMAGE, mime, body, sink, NULL, e);
+}
+
+int check_unzip(const struct zip_source *body, const struct check_unpack *to,
+		struct err *e)
+{
+	return check(CHECK_UNZIP, NULL, body, NULL, to, e);
 }

@@ -26,6 +26,20 @@ int check_content(enum item_type type, const char *mime,
 int check_image(const char *mime, const struct zip_source *body,
 		const struct zip_sink *sink, struct err *e);
 
+/* An archive, checked and unpacked in the child: each entry in the archive's
+ * order, then its bytes.  What is handed out keeps the limits of core/zip.h
+ * and of core/name.h (paths), whatever the child says; on -1, or where a
+ * callback gave -1 (then e is what `entry` set, or ERR_SYS), what was handed
+ * out is not to be used. */
+struct check_unpack {
+	int (*entry)(void *arg, const char *path, uint64_t size, bool is_dir,
+		     bool is_exec, struct err *e);
+	int (*data)(void *arg, const void *p, size_t n, struct err *e);
+	void *arg;
+};
+int check_unzip(const struct zip_source *body, const struct check_unpack *to,
+		struct err *e);
+
 /* The child's main: argv[1] is CHECK_ARG; the socket is descriptor 3. */
 #define CHECK_ARG "--check-child"
 int check_main(void);

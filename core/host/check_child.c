@@ -178,6 +178,48 @@ static int look_at_zip(const struct check_ask *ask, struct err *e)
 	return content_check(TYPE_ZIP, ask->mime, &body, e);
 }
 
+/* --- unpacking: n bytes after a frame --- */
+
+static void put_frame(enum check_op op, const void *p, size_t n, uint64_t off)
+{
+	put(&(struct check_frame){ op, (uint32_t)n, off },
+	    sizeof(struct check_frame));
+	put(p, n);
+}
+
+static int put_data(void *arg, const void *p, size_t n)
+{
+	(void)arg;
+	for (const uint8_t *at = p; n;) {
+		size_t step = n < CHECK_CHUNK ? n : CHECK_CHUNK;
+		put_frame(CHECK_OUT, at, step, 0);
+		at += step;
+		n -= step;
+	}
+	return 0;
+}
+
+static int unpack(const struct check_ask *ask, struct err *e)
+{
+	static struct far far;
+	const struct zip_source body = { far_read, &far, ask->size };
+	const struct zip_sink sink = { put_data, NULL };
+	struct zip_list list;
+
+	far.size = ask->size;
+	if (zip_check(&body, &list, e) < 0)
+		return -1;
+	for (size_t i = 0; i < list.n; i++) {
+		const struct zip_entry *z = &list.v[i];
+		put_frame(CHECK_ENTRY, z->path, strlen(z->path), z->size |
+			  (z->is_dir ? CHECK_IS_DIR : 0) |
+			  (z->is_exec ? CHECK_IS_EXEC : 0));
+		if (!z->is_dir && zip_extract_entry(&body, z, sink, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int look_at_image(const struct check_ask *ask, struct err *e)
 {
 	struct buf clean = { 0 };
@@ -190,14 +232,7 @@ static int look_at_image(const struct check_ask *ask, struct err *e)
 	const struct bytes file = { p, n };
 	if (image_prepare(file, ask->mime, &clean, e) < 0)
 		return -1;
-	for (size_t at = 0; at < clean.len; at += CHECK_CHUNK) {
-		size_t left = clean.len - at;
-		n = left < CHECK_CHUNK ? left : CHECK_CHUNK;
-		put(&(struct check_frame){ CHECK_OUT, (uint32_t)n, at },
-		    sizeof(struct check_frame));
-		put(clean.data + at, n);
-	}
-	return 0;
+	return put_data(NULL, clean.data, clean.len);
 }
 
 /* Nothing is freed: the process ends. */
@@ -210,7 +245,8 @@ int check_main(void)
 		_exit(CHECK_EXIT_SANDBOX);
 	get(&ask, sizeof ask);
 	int r = ask.what == CHECK_ZIP ? look_at_zip(&ask, &e)
-				      : look_at_image(&ask, &e);
+		: ask.what == CHECK_UNZIP ? unpack(&ask, &e)
+		: look_at_image(&ask, &e);
 	size_t n = r == 0 ? 0 : strnlen(e.why, CHECK_WHY);
 	put(&(struct check_frame){ CHECK_DONE, (uint32_t)n,
 				   r == 0 ? ERR_NONE : e.code },

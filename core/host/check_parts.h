@@ -5,8 +5,10 @@
  *
  * The parent sends one check_ask.  The child sends frames: CHECK_READ is
  * answered with n bytes of the file at off (the parent ends the talk where it
- * cannot), CHECK_OUT is followed by n bytes of the cleaned image, CHECK_DONE
- * by a sentence of n bytes, with the err_code in off; it is the last.  Both
+ * cannot), CHECK_OUT is followed by n bytes of the cleaned image or of an
+ * unpacked entry, CHECK_ENTRY by a path of n bytes, with the entry's size and
+ * CHECK_IS_* in off, CHECK_DONE by a sentence of n bytes, with the err_code in
+ * off; it is the last.  Both
  * run the same binary: integers and structs are the host's. */
 #ifndef AIRLOX_CHECK_PARTS_H
 #define AIRLOX_CHECK_PARTS_H
@@ -23,7 +25,7 @@
 #define CHECK_IMAGE_BYTES ((uint64_t)160 << 20)
 #define CHECK_IMAGE_MORE 65536		/* cleaning adds no more than this */
 
-enum check_what { CHECK_ZIP = 1, CHECK_IMAGE };
+enum check_what { CHECK_ZIP = 1, CHECK_IMAGE, CHECK_UNZIP };
 
 struct check_ask {
 	uint64_t size;
@@ -31,7 +33,9 @@ struct check_ask {
 	char mime[36];		/* NUL-terminated */
 };
 
-enum check_op { CHECK_READ = 1, CHECK_OUT, CHECK_DONE };
+enum check_op { CHECK_READ = 1, CHECK_OUT, CHECK_DONE, CHECK_ENTRY };
+#define CHECK_IS_DIR ((uint64_t)1 << 63)
+#define CHECK_IS_EXEC ((uint64_t)1 << 62)
 
 struct check_frame {
 	uint32_t op, n;

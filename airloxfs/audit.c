@@ -138,22 +138,10 @@ static void audit_read(struct mount *m, struct fuse_req *req,
 {
 	(void)h;
 	struct audit *a = m->audit;
-	struct err e;
-	if (!a) {		/* the session was over before we began */
+	if (a)
+		fs_reply_vault(req, &a->lock, &a->shown, n, off);
+	else			/* the session was over before we began */
 		fs_reply_data(req, NULL, 0);
-		return;
-	}
-	char *to = malloc(n);
-	ssize_t got = to ? 0 : -1;
-	pthread_mutex_lock(&a->lock);
-	if (to && a->shown)
-		got = vault_read(a->shown, off, to, n, &e);
-	pthread_mutex_unlock(&a->lock);
-	if (got < 0)
-		fs_reply_error(req, EIO);
-	else
-		fs_reply_data(req, to, (size_t)got);
-	free(to);
 }
 
 static uint64_t audit_size(struct mount *m, const struct node *n)

@@ -10,6 +10,8 @@
 #ifndef AIRLOXFS_FS_H
 #define AIRLOXFS_FS_H
 
+#include <pthread.h>
+
 #include "airloxfs/tree.h"
 #include "core/buf.h"
 #include "core/err.h"
@@ -17,6 +19,7 @@
 struct mount;
 struct fuse_req;
 struct fuse_pollhandle;
+struct vault;
 
 /* One open of a file. */
 struct handle {
@@ -69,6 +72,10 @@ struct node_ops {
 	int (*rename)(struct mount *m, struct node *n, struct node *dir,
 		      const char *name, unsigned flags, pid_t tid);
 
+	/* The helper's unlink: 0, or an errno where it is to stay after all.
+	 * Missing: it goes. */
+	int (*expire)(struct mount *m, struct node *n);
+
 	void (*free)(struct node *n);	/* data; with the lock held */
 	/* The true size where it is made when asked; else node->size. */
 	uint64_t (*size)(struct mount *m, const struct node *n);
@@ -77,6 +84,9 @@ struct node_ops {
 
 void fs_reply_error(struct fuse_req *req, int err);	/* 0: done */
 void fs_reply_data(struct fuse_req *req, const void *p, size_t n);
+/* n bytes at off of a vault (NULL: an empty one); `lock` guards it and *v. */
+void fs_reply_vault(struct fuse_req *req, pthread_mutex_t *lock,
+		    struct vault *const *v, size_t n, uint64_t off);
 /* Calls `gone` (with no lock of ours held) when the caller gives up, by a
  * signal, before the answer.  To keep a request: call this first, then take
  * your lock, look at fs_interrupted, and put the request where `gone` finds it

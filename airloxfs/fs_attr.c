@@ -75,10 +75,7 @@ void fs_op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	n->opens++;
 	mount_unlock(m);
 	fs_reply_entry(req, n);
-	mount_lock(m);
-	n->opens--;
-	tree_settle(m->tree, n);
-	mount_unlock(m);
+	mount_drop(m, n);
 }
 
 static void forget_one(struct mount *m, fuse_ino_t ino, uint64_t count)

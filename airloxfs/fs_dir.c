@@ -158,21 +158,12 @@ static struct node *child(struct mount *m, struct node *dir, const char *name)
 	return n;
 }
 
-static void drop(struct mount *m, struct node *n)
-{
-	if (!n)
-		return;
-	mount_lock(m);
-	n->opens--;
-	tree_settle(m->tree, n);
-	mount_unlock(m);
-}
-
-static void take_away(struct mount *m, struct node *n)
+static int take_away(struct mount *m, struct node *n)
 {
 	mount_lock(m);
 	tree_unlink(m->tree, n);
 	mount_unlock(m);
+	return 0;
 }
 
 static void remove_entry(fuse_req_t req, fuse_ino_t parent, const char *name,
@@ -189,12 +180,14 @@ static void remove_entry(fuse_req_t req, fuse_ino_t parent, const char *name,
 	else if (tree_is_dir(n) != is_dir)
 		err = is_dir ? ENOTDIR : EISDIR;
 	else if (from_helper(req))
-		take_away(m, n), err = 0;
+		err = n->ops && n->ops->expire ? n->ops->expire(m, n)
+					       : take_away(m, n);
 	else if (is_dir && dir->ops && dir->ops->rmdir)
 		err = dir->ops->rmdir(m, dir, n);
 	else if (!is_dir && dir->ops && dir->ops->unlink)
 		err = dir->ops->unlink(m, dir, n);
-	drop(m, n);
+	if (n)
+		mount_drop(m, n);
 	fuse_reply_err(req, err);
 }
 
@@ -225,7 +218,8 @@ void fs_op_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
 	else if (dir->ops && dir->ops->rename && dir2->ops == dir->ops)
 		err = dir->ops->rename(m, n, dir2, to_name, flags,
 				       tid_of(req));
-	drop(m, n);
+	if (n)
+		mount_drop(m, n);
 	fuse_reply_err(req, err);
 }
 

@@ -6,13 +6,14 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "core/host/vault.h"
+
+#define READ_MAX (1024 * 1024)
+
 void fs_handle_free(struct mount *m, struct handle *h)
 {
 	buf_free(&h->bytes);
-	mount_lock(m);
-	h->node->opens--;
-	tree_settle(m->tree, h->node);
-	mount_unlock(m);
+	mount_drop(m, h->node);
 	free(h);
 }
 
@@ -38,6 +39,25 @@ static uint32_t open_flags(const struct handle *h)
 	return (h->direct ? FOPEN_DIRECT_IO : 0u) |
 	       (h->stream ? FOPEN_NONSEEKABLE | FOPEN_STREAM : 0u) |
 	       (h->keep ? FOPEN_KEEP_CACHE : 0u);
+}
+
+void fs_reply_vault(struct fuse_req *req, pthread_mutex_t *lock,
+		    struct vault *const *v, size_t n, uint64_t off)
+{
+	struct err e;
+	if (n > READ_MAX)
+		n = READ_MAX;
+	char *to = malloc(n);
+	ssize_t got = to ? 0 : -1;
+	pthread_mutex_lock(lock);
+	if (to && *v)
+		got = vault_read(*v, off, to, n, &e);
+	pthread_mutex_unlock(lock);
+	if (got < 0)
+		fs_reply_error(req, EIO);
+	else
+		fs_reply_data(req, to, (size_t)got);
+	free(to);
 }
 
 void fs_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)

@@ -9,7 +9,6 @@
 #include "airloxfs/mount.h"
 #include "airloxfs/notify.h"
 
-#define LOG_READ_MAX (128 * 1024)
 #define LOG_CHUNK (64 * 1024)
 
 struct log {
@@ -102,19 +101,8 @@ static void log_read(struct mount *m, struct fuse_req *req, struct handle *h,
 		     size_t n, uint64_t off)
 {
 	(void)m;
-	struct err e;
 	struct log *l = h->node->data;
-	if (n > LOG_READ_MAX)
-		n = LOG_READ_MAX;
-	char *to = malloc(n);
-	pthread_mutex_lock(&l->lock);
-	ssize_t got = to ? vault_read(l->vault, off, to, n, &e) : -1;
-	pthread_mutex_unlock(&l->lock);
-	if (got < 0)
-		fs_reply_error(req, EIO);
-	else
-		fs_reply_data(req, to, (size_t)got);
-	free(to);
+	fs_reply_vault(req, &l->lock, &l->vault, n, off);
 }
 
 const struct node_ops log_ops = { .open = log_open, .read = log_read };

@@ -84,6 +84,13 @@ static inline void mount_unlock(struct mount *m)
 {
 	pthread_mutex_unlock(&m->lock);
 }
+/* A node is held by a count in `opens`, taken with the lock held. */
+static inline void mount_drop(struct mount *m, struct node *n)
+{
+	mount_lock(m);
+	tree_drop(m->tree, n);
+	mount_unlock(m);
+}
 
 /* Joins, loads what is on disk, starts the helper.  Takes over *v.  ERR_LOCKED
  * where the session is mounted already: *where is where (caller frees). */

@@ -20,8 +20,6 @@
 #include "core/host/draft.h"
 #include "core/name.h"
 
-#define OUT_READ_MAX (1024 * 1024)
-
 const char *out_state_word(enum out_state s)
 {
 	static const char *const words[] = { "staged", "queued", "sent",
@@ -35,6 +33,7 @@ struct outgoing *out_file_new(struct vault *v)
 	if (!f)
 		return NULL;
 	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->idle, NULL);
 	f->vault = v;
 	return f;
 }
@@ -46,6 +45,7 @@ void out_file_free(struct node *n)
 	out_drop_xattrs(f);
 	free(f->refs);
 	pthread_mutex_destroy(&f->lock);
+	pthread_cond_destroy(&f->idle);
 	free(f);
 }
 
@@ -56,12 +56,31 @@ void out_hold(struct mount *m, struct outgoing *f)
 	mount_unlock(m);
 }
 
-void out_drop(struct mount *m, struct outgoing *f)
+void out_drop(struct mount *m, struct outgoing *f) { mount_drop(m, f->node); }
+
+void out_busy(struct outgoing *f) { f->busy++; }
+
+void out_idle(struct outgoing *f)
 {
-	mount_lock(m);
-	f->node->opens--;
-	tree_settle(m->tree, f->node);
-	mount_unlock(m);
+	pthread_mutex_lock(&f->lock);
+	if (--f->busy == 0)
+		pthread_cond_broadcast(&f->idle);
+	pthread_mutex_unlock(&f->lock);
+}
+
+void out_await_idle(struct outgoing *f)
+{
+	while (f->busy)
+		pthread_cond_wait(&f->idle, &f->lock);
+}
+
+int out_read_busy(void *file, uint64_t off, void *to, size_t n)
+{
+	struct outgoing *f = file;
+	pthread_mutex_lock(&f->lock);
+	ssize_t got = vault_read(f->vault, off, to, n, NULL);
+	pthread_mutex_unlock(&f->lock);
+	return got == (ssize_t)n ? 0 : -1;
 }
 
 /* --- what a name decides --- */
@@ -194,6 +213,16 @@ static int cut_to(struct mount *m, struct outgoing *f, uint64_t size)
 	return 0;
 }
 
+/* An old record that left in this very moment: on ESTALE the kernel looks the
+ * name up once more. */
+static bool is_gone(struct mount *m, const struct node *n)
+{
+	mount_lock(m);
+	bool gone = !n->parent;
+	mount_unlock(m);
+	return gone;
+}
+
 static int draft_open(struct mount *m, struct handle *h)
 {
 	struct outgoing *f = h->node->data;
@@ -204,10 +233,16 @@ static int draft_open(struct mount *m, struct handle *h)
 	if (m->closed)
 		return ESHUTDOWN;
 	pthread_mutex_lock(&f->lock);
+	if (is_gone(m, h->node)) {
+		pthread_mutex_unlock(&f->lock);
+		return ESTALE;
+	}
 	f->opener = proc_tgid(h->opener);
 	f->handles++;
-	if (h->flags & O_TRUNC)
+	if (h->flags & O_TRUNC) {
+		out_await_idle(f);
 		err = cut_to(m, f, 0);
+	}
 	if (err)
 		f->handles--;
 	pthread_mutex_unlock(&f->lock);
@@ -219,18 +254,7 @@ static void draft_read(struct mount *m, struct fuse_req *req, struct handle *h,
 {
 	(void)m;
 	struct outgoing *f = h->node->data;
-	struct err e;
-	if (n > OUT_READ_MAX)
-		n = OUT_READ_MAX;
-	char *to = malloc(n);
-	pthread_mutex_lock(&f->lock);
-	ssize_t got = to ? vault_read(f->vault, off, to, n, &e) : -1;
-	pthread_mutex_unlock(&f->lock);
-	if (got < 0)
-		fs_reply_error(req, EIO);
-	else
-		fs_reply_data(req, to, (size_t)got);
-	free(to);
+	fs_reply_vault(req, &f->lock, &f->vault, n, off);
 }
 
 /* A draft that lost bytes must not be sent by a close. */
@@ -267,6 +291,7 @@ static int draft_write(struct mount *m, struct handle *h, pid_t tid,
 	if (m->closed)
 		return ESHUTDOWN;
 	pthread_mutex_lock(&f->lock);
+	out_await_idle(f);
 	bool first = !f->dirty;
 	begin_draft(m, f);
 	commit_wrote(f, tid);
@@ -294,15 +319,24 @@ static int draft_truncate(struct mount *m, struct node *n, uint64_t size)
 		return err_errno(&e);
 	}
 	pthread_mutex_lock(&f->lock);
+	out_await_idle(f);
 	err = cut_to(m, f, size);
 	pthread_mutex_unlock(&f->lock);
 	return err;
 }
 
+/* What takes long is done without the lock. */
 static int draft_fsync(struct mount *m, struct handle *h)
 {
 	struct outgoing *f = h->node->data;
 	struct err e;
+	pthread_mutex_lock(&f->lock);
+	out_busy(f);
+	pthread_mutex_unlock(&f->lock);
+	int rc = vault_settle(f->vault, &e);
+	out_idle(f);
+	if (rc < 0)
+		return err_errno(&e);
 	pthread_mutex_lock(&f->lock);
 	int err = out_put_header(m, f, &e) < 0 ||
 		vault_sync(f->vault, &e) < 0 ? err_errno(&e) : 0;
@@ -377,5 +411,5 @@ const struct node_ops out_file_ops = {
 	.truncate = draft_truncate, .changed = draft_changed,
 	.getxattr = out_getxattr, .listxattr = out_listxattr,
 	.setxattr = out_setxattr, .removexattr = out_removexattr,
-	.free = out_file_free, .timeout_s = 86400,
+	.expire = out_expire, .free = out_file_free, .timeout_s = 86400,
 };

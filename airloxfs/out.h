@@ -28,6 +28,7 @@ struct out_xattr {
 struct outgoing {
 	struct node *node;	/* the mount's lock, as the next */
 	bool is_record;		/* sent or failed: out_trim may take it */
+	bool leaving;		/* and has asked the helper to */
 
 	pthread_mutex_t lock;	/* guards all below; taken before the outbox's
 				 * and the mount's */
@@ -44,6 +45,10 @@ struct outgoing {
 	pid_t writers[OUT_WRITERS];	/* processes */
 	pid_t opener;
 	unsigned handles;	/* open for writing */
+	unsigned busy;		/* who reads or syncs the vault, which takes
+				 * long, and lets the lock go meanwhile: the
+				 * content stays as it is */
+	pthread_cond_t idle;	/* busy is 0 again */
 	struct item_ref *refs;
 	size_t ref_n;
 	struct out_xattr *xattrs;
@@ -64,7 +69,15 @@ void out_set_state(struct mount *m, struct outgoing *f, uint64_t gen,
 		   enum out_state s, const char *id, uint64_t seq,
 		   const struct err *why);
 
+/* The content of one that is busy, for a zip_source: 0 or -1. */
+int out_read_busy(void *file, uint64_t off, void *to, size_t n);
+void out_idle(struct outgoing *f);	/* ends what out_busy began */
+
 /* --- with f->lock --- */
+void out_busy(struct outgoing *f);
+/* To be called before the content or the vault is changed; lets the lock go
+ * while it waits. */
+void out_await_idle(struct outgoing *f);
 /* Writes name, state and attributes to the draft's header. */
 int out_put_header(struct mount *m, struct outgoing *f, struct err *e);
 bool out_is_draft_name(const char *name);

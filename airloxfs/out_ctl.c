@@ -40,14 +40,19 @@ static int pack_file(struct packing *k, struct outgoing *f)
 {
 	int rc = 0;
 	pthread_mutex_lock(&f->lock);
-	for (uint64_t at = 0; rc == 0 && at < vault_size(f->vault);) {
-		ssize_t n = vault_read(f->vault, at, k->chunk, PACK_CHUNK,
-				       k->e);
-		rc = n <= 0 ? -1 : zip_writer_data(k->w, k->chunk, (size_t)n,
-						   k->e);
-		at += n > 0 ? (uint64_t)n : 0;
-	}
+	uint64_t size = vault_size(f->vault);
+	out_busy(f);
 	pthread_mutex_unlock(&f->lock);
+	for (uint64_t at = 0; rc == 0 && at < size; at += PACK_CHUNK) {
+		size_t n = size - at < PACK_CHUNK ? (size_t)(size - at)
+						  : PACK_CHUNK;
+		rc = out_read_busy(f, at, k->chunk, n);
+		if (rc < 0)
+			err_set(k->e, ERR_SYS, "a file cannot be read");
+		else
+			rc = zip_writer_data(k->w, k->chunk, n, k->e);
+	}
+	out_idle(f);
 	return rc;
 }
 
@@ -84,7 +89,7 @@ static int pack_dir(struct packing *k, struct node *dir, struct buf *path)
 			break;
 		if (n->ops != &out_ctl_ops)
 			rc = pack_node(k, n, path);
-		out_let_go(k->m, n);
+		mount_drop(k->m, n);
 	}
 	return rc;
 }
@@ -109,6 +114,7 @@ static void replace_bytes(struct mount *m, struct outgoing *f,
 			  struct vault *v)
 {
 	pthread_mutex_lock(&f->lock);
+	out_await_idle(f);
 	store_draft_remove(m->store, vault_id(f->vault));
 	vault_close(f->vault);
 	f->vault = v;
@@ -208,7 +214,7 @@ static void mark_sent(struct mount *m, struct node *dir)
 			pthread_mutex_unlock(&f->lock);
 			out_set_state(m, f, gen, OUT_SENT, NULL, 0, NULL);
 		}
-		out_let_go(m, n);
+		mount_drop(m, n);
 	}
 }
 

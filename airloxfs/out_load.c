@@ -145,7 +145,7 @@ static void each_file(struct mount *m, struct node *dir,
 			do_it(m, n->data, arg);
 		else if (tree_is_dir(n))
 			each_file(m, n, do_it, arg);
-		out_let_go(m, n);
+		mount_drop(m, n);
 	}
 }
 

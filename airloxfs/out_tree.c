@@ -225,12 +225,10 @@ static int replace_target(struct mount *m, const struct node *n,
 	if (old)
 		old->opens++;
 	mount_unlock(m);
-	if (!old || old == n) {
-		if (old) {
-			mount_lock(m);
-			old->opens--;
-			mount_unlock(m);
-		}
+	if (!old)
+		return 0;
+	if (old == n) {
+		mount_drop(m, old);
 		return 0;
 	}
 	int err = flags & RENAME_NOREPLACE ? EEXIST :
@@ -241,10 +239,7 @@ static int replace_target(struct mount *m, const struct node *n,
 	/* what it had committed goes on: only the record is replaced */
 	if (!err && !tree_is_dir(old))
 		forget_file(m, old);
-	mount_lock(m);
-	old->opens--;
-	tree_settle(m->tree, old);
-	mount_unlock(m);
+	mount_drop(m, old);
 	return err;
 }
 
@@ -259,14 +254,6 @@ struct node *out_hold_next(struct mount *m, const struct node *dir,
 	}
 	mount_unlock(m);
 	return n;
-}
-
-void out_let_go(struct mount *m, struct node *n)
-{
-	mount_lock(m);
-	n->opens--;
-	tree_settle(m->tree, n);
-	mount_unlock(m);
 }
 
 /* Headers hold paths: those below a moved directory are written anew. */
@@ -287,7 +274,7 @@ static void put_headers(struct mount *m, struct node *n)
 		if (!k)
 			return;
 		put_headers(m, k);
-		out_let_go(m, k);
+		mount_drop(m, k);
 	}
 }
 
@@ -310,6 +297,8 @@ static int dir_rename(struct mount *m, struct node *n, struct node *dir,
 	if (err)
 		return err;
 	mount_lock(m);
+	if (n->ops == &out_file_ops)
+		((struct outgoing *)n->data)->leaving = false;
 	err = tree_rename(m->tree, n, dir, name) < 0 ? ENOMEM : 0;
 	mount_unlock(m);
 	put_headers(m, n);
@@ -329,71 +318,64 @@ const struct node_ops out_dir_ops = {
 
 /* --- records --- */
 
-struct trimmed {
-	struct trimmed *next;
-	char *draft;
-	struct buf path;
-};
-
-static struct trimmed *trim_node(struct node *n, struct trimmed *next)
-{
-	struct outgoing *f = n->data;
-	struct trimmed *t = calloc(1, sizeof *t);
-	if (!t)
-		return next;
-	f->is_record = false;	/* nobody else picks it meanwhile */
-	t->next = next;
-	t->draft = strdup(vault_id(f->vault));
-	buf_addf(&t->path, "out/%s", n->name);
-	return t;
-}
-
 static bool is_record(const struct node *n)
 {
 	return n->ops == &out_file_ops &&
 	       ((const struct outgoing *)n->data)->is_record;
 }
 
-/* With the mount's lock: the oldest that are too many. */
-static struct trimmed *pick_records(struct mount *m)
+/* With the mount's lock: the oldest that are too many are to go.  The helper
+ * takes them away, so that watchers see it; until then they can become drafts
+ * again (out_expire). */
+static size_t pick_records(struct mount *m)
 {
 	const struct node *dir = m->dir_out;
-	struct trimmed *gone = NULL;
-	size_t records = 0;
+	size_t records = 0, gone = 0;
 	struct node *n;
 	for (n = tree_next(dir, 0); n; n = tree_next(dir, n->cookie))
 		records += is_record(n);
 	for (n = tree_next(dir, 0); n && records > OUT_RECORDS;
-	     n = tree_next(dir, n->cookie))
-		if (is_record(n) && !n->opens) {
-			gone = trim_node(n, gone);
-			records--;
-		}
+	     n = tree_next(dir, n->cookie)) {
+		struct outgoing *f = n->data;
+		cleanup_buf struct buf path = { 0 };
+		if (!is_record(n) || n->opens)
+			continue;
+		records--;
+		gone++;
+		buf_addf(&path, "out/%s", n->name);
+		if (f->leaving || !buf_cstr(&path))
+			continue;
+		f->leaving = true;
+		notify_post(m->notify, NOTIFY_UNLINK, buf_cstr(&path));
+	}
 	return gone;
 }
 
 /* All of out/ is looked at once for TRIM_EVERY new entries, not for each. */
 void out_trim(struct mount *m)
 {
-	struct trimmed *gone = NULL;
 	mount_lock(m);
 	size_t n = tree_count(m->dir_out);
-	if (n > OUT_RECORDS && n >= m->trim_at) {
-		gone = pick_records(m);
-		m->trim_at = n + TRIM_EVERY;
-		for (struct trimmed *t = gone; t; t = t->next)
-			m->trim_at--;
-	}
+	if (n > OUT_RECORDS && n >= m->trim_at)
+		m->trim_at = n + TRIM_EVERY - pick_records(m);
 	mount_unlock(m);
-	for (struct trimmed *t = gone, *next; t; t = next) {
-		next = t->next;
-		if (t->draft && buf_cstr(&t->path)) {
-			store_draft_remove(m->store, t->draft);
-			notify_post(m->notify, NOTIFY_UNLINK,
-				    buf_cstr(&t->path));
-		}
-		free(t->draft);
-		buf_free(&t->path);
-		free(t);
-	}
+}
+
+/* Only what is still the record that was meant, and in nobody's hands: who
+ * looks at it with a handler has one hold of it. */
+int out_expire(struct mount *m, struct node *n)
+{
+	struct outgoing *f = n->data;
+	pthread_mutex_lock(&f->lock);
+	mount_lock(m);
+	bool goes = f->leaving && f->is_record && !f->dirty && !f->busy &&
+		    n->opens <= 1;
+	f->leaving = false;
+	if (goes)
+		tree_unlink(m->tree, n);
+	mount_unlock(m);
+	if (goes)
+		store_draft_remove(m->store, vault_id(f->vault));
+	pthread_mutex_unlock(&f->lock);
+	return goes ? 0 : EBUSY;
 }

@@ -412,6 +412,7 @@ void outbox_free(struct outbox *o)
 		p->file = NULL;
 		post_free(p);
 	}
+	outbox_drop_outcomes(o);
 	journal_close(o->journal);
 	if (o->blobs >= 0)
 		close(o->blobs);

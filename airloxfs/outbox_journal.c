@@ -171,9 +171,17 @@ static void copy_to(char *to, size_t room, struct bytes s)
 	to[n] = 0;
 }
 
+static struct outcome **slot_of(struct outbox *o, const char *draft)
+{
+	size_t h = 0;
+	for (; *draft; draft++)
+		h = h * 31 + (unsigned char)*draft;
+	return &o->outcomes[h % OUTCOME_SLOTS];
+}
+
 static struct outcome *outcome_of(struct outbox *o, const char *draft)
 {
-	struct outcome *k = o->outcomes;
+	struct outcome *k = o->outcomes ? *slot_of(o, draft) : NULL;
 	while (k && strcmp(k->draft, draft) != 0)
 		k = k->next;
 	return k;
@@ -183,12 +191,12 @@ static void note_outcome(struct outbox *o, const struct post *p, bool done,
 			 bool sent, uint64_t seq)
 {
 	struct outcome *k = outcome_of(o, p->draft);
-	if (!p->draft[0])
+	if (!p->draft[0] || !o->outcomes)
 		return;
 	if (!k && (k = calloc(1, sizeof *k))) {
 		strcpy(k->draft, p->draft);
-		k->next = o->outcomes;
-		o->outcomes = k;
+		k->next = *slot_of(o, k->draft);
+		*slot_of(o, k->draft) = k;
 	}
 	if (!k || p->gen < k->o.gen)
 		return;
@@ -301,6 +309,9 @@ static void sweep_blobs(struct outbox *o)
 int outbox_load(struct outbox *o, struct err *e)
 {
 	uint64_t cut = 0;
+	o->outcomes = calloc(OUTCOME_SLOTS, sizeof(struct outcome *));
+	if (!o->outcomes)
+		return err_set(e, ERR_MEMORY, "out of memory");
 	o->journal = store_journal(o->m->store, JOURNAL, load_record,
 				   o, &cut, e);
 	if (!o->journal)
@@ -355,13 +366,20 @@ void outbox_renew(struct outbox *o)
 	o->journal = fresh;
 }
 
+void outbox_drop_outcomes(struct outbox *o)
+{
+	for (size_t s = 0; o->outcomes && s < OUTCOME_SLOTS; s++)
+		for (struct outcome *k = o->outcomes[s], *next; k; k = next) {
+			next = k->next;
+			free(k);
+		}
+	free(o->outcomes);
+	o->outcomes = NULL;
+}
+
 void outbox_compact(struct outbox *o)
 {
-	while (o->outcomes) {
-		struct outcome *k = o->outcomes;
-		o->outcomes = k->next;
-		free(k);
-	}
+	outbox_drop_outcomes(o);
 	if (!o->first)
 		outbox_renew(o);
 }

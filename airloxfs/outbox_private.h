@@ -13,6 +13,7 @@
 #define POSTERS 8
 #define INLINE_MAX (256 * 1024)	/* blobs up to this are in the journal */
 #define DRAFT_ID 32
+#define OUTCOME_SLOTS 4096
 
 enum post_state {
 	POST_NEW,	/* to be sealed */
@@ -77,7 +78,8 @@ struct outbox {
 	bool has_timer, ending, draining_backlog;
 	bool resting;		/* the timer: nothing is in the outbox */
 	struct post *first, **last;
-	struct outcome *outcomes;	/* of earlier mounts; while loading */
+	struct outcome **outcomes;	/* of earlier mounts; while loading:
+					 * OUTCOME_SLOTS lists */
 	struct outbox_counts counts;
 };
 
@@ -91,6 +93,7 @@ int outbox_load(struct outbox *o, struct err *e);
 /* `put`: from here on a killed daemon will still send it. */
 int outbox_keep(struct outbox *o, struct post *p, bool durable,
 		struct err *e);
+void outbox_drop_outcomes(struct outbox *o);
 /* With o->lock, nothing in the outbox and nobody else at the journal: begins a
  * new one; the drafts' headers say all that the old one said. */
 void outbox_renew(struct outbox *o);

@@ -10,12 +10,6 @@
 #include "core/host/draft.h"
 #include "core/host/file.h"
 
-static int read_vault(void *arg, uint64_t off, void *to, size_t n)
-{
-	ssize_t got = vault_read(arg, off, to, n, NULL);
-	return got == (ssize_t)n ? 0 : -1;
-}
-
 /* Only archives and images are worth a child. */
 static int look_at(enum item_type type, const char *mime,
 		   const struct zip_source *body, struct err *e)
@@ -49,34 +43,45 @@ static int seal(struct mount *m, struct post *p, struct draft *d,
 	return 0;
 }
 
-static int add_refs(struct draft *d, const struct outgoing *f, struct err *e)
+static int add_refs(struct draft *d, struct outgoing *f, struct err *e)
 {
-	for (size_t i = 0; i < f->ref_n; i++)
-		if (draft_add_ref(d, &f->refs[i], e) < 0)
-			return -1;
-	return 0;
+	int rc = 0;
+	pthread_mutex_lock(&f->lock);
+	for (size_t i = 0; i < f->ref_n && rc == 0; i++)
+		rc = draft_add_ref(d, &f->refs[i], e);
+	pthread_mutex_unlock(&f->lock);
+	return rc;
 }
 
-/* The file's lock is held: what is sealed does not change meanwhile. */
-static int seal_file(struct mount *m, struct post *p, struct err *e)
+static int seal_busy(struct mount *m, struct post *p,
+		     const struct zip_source *src, struct err *e)
 {
 	static const struct draft_look look = { look_at, check_image };
-	struct outgoing *f = p->file;
 	struct draft d = { 0 };
-	pthread_mutex_lock(&f->lock);
-	if (f->dirty || f->gen != p->gen) {
-		pthread_mutex_unlock(&f->lock);
-		return SEAL_STALE;
-	}
-	struct zip_source src = { read_vault, f->vault,
-				  vault_size(f->vault) };
-	int rc = draft_file(&d, m->peer, bytes_str(p->name), &src, &look, e);
+	int rc = draft_file(&d, m->peer, bytes_str(p->name), src, &look, e);
 	if (rc == 0)
-		rc = add_refs(&d, f, e);
+		rc = add_refs(&d, p->file, e);
 	if (rc == 0)
 		rc = seal(m, p, &d, e);
-	pthread_mutex_unlock(&f->lock);
 	draft_free(&d);
+	return rc;
+}
+
+/* What is sealed does not change meanwhile; but who asks for the file's state
+ * does not wait for it. */
+static int seal_file(struct mount *m, struct post *p, struct err *e)
+{
+	struct outgoing *f = p->file;
+	pthread_mutex_lock(&f->lock);
+	bool stale = f->dirty || f->gen != p->gen;
+	struct zip_source src = { out_read_busy, f, vault_size(f->vault) };
+	if (!stale)
+		out_busy(f);
+	pthread_mutex_unlock(&f->lock);
+	if (stale)
+		return SEAL_STALE;
+	int rc = seal_busy(m, p, &src, e);
+	out_idle(f);
 	return rc;
 }
 

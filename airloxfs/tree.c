@@ -271,6 +271,12 @@ void tree_settle(struct tree *t, struct node *n)
 		node_free(t, n);
 }
 
+void tree_drop(struct tree *t, struct node *n)
+{
+	n->opens--;
+	tree_settle(t, n);
+}
+
 struct node *tree_next(const struct node *dir, uint64_t after)
 {
 	const struct dir *d = dir->dir;

@@ -59,6 +59,8 @@ int tree_rename(struct tree *t, struct node *n, struct node *dir,
 		const char *name);
 /* Frees it where nothing refers to it any more. */
 void tree_settle(struct tree *t, struct node *n);
+/* Lets go of one that was held by a count in `opens`. */
+void tree_drop(struct tree *t, struct node *n);
 
 /* The first child whose cookie is greater than `after`, hidden ones left
  * out; NULL at the end.  Stable while others come and go. */

@@ -3,8 +3,10 @@
  * `lock` guards everything but fd, key and dir; it is never held over an
  * fdatasync, so that appends go on while one is on its way.
  *
- * A failed fdatasync is final: the kernel forgets the pages it could not
- * write, and a second one would succeed without them. */
+ * After a failed fdatasync the kernel forgets the pages that it could not
+ * write, and a second one would succeed without them.  So what was not synced
+ * is then read back, held against its tags, and written again: what opens is
+ * what was appended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -33,7 +35,9 @@ struct journal {
 	bool torn;		/* the file has more than that */
 	uint64_t synced;	/* durable up to here */
 	bool syncing;		/* somebody is in fdatasync */
-	int sync_failed;	/* its errno, for good */
+	int sync_errno;		/* of the newest that failed */
+	uint64_t failures;	/* how many did */
+	bool unsure;		/* pages from `synced` on may be forgotten */
 };
 
 static struct aead *record_aead(const struct journal *j, uint64_t ordinal,
@@ -157,7 +161,7 @@ static int begin(struct journal *j, int dir_fd, uint64_t size, struct err *e)
 		return 0;
 	if (ftruncate(j->fd, 0) < 0)
 		return err_sys(e, "cannot cut it");
-	if (file_put(j->fd, MAGIC, MAGIC_N, e) < 0)
+	if (file_put_at(j->fd, MAGIC, MAGIC_N, 0, e) < 0)
 		return -1;
 	if (fdatasync(j->fd) < 0)
 		return err_sys(e, "cannot make it durable");
@@ -220,7 +224,7 @@ struct journal *journal_open(int dir_fd, const char *name,
 		err_set(e, ERR_MEMORY, "no memory for %s", name);
 		return NULL;
 	}
-	j->fd = openat(dir_fd, name, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW |
+	j->fd = openat(dir_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW |
 		       O_NONBLOCK | O_CLOEXEC, 0600);
 	if (j->fd < 0) {
 		err_sys(e, "cannot open %s", name);
@@ -261,7 +265,7 @@ static int append_locked(struct journal *j, struct bytes record, uint64_t *at,
 	if (record_seal(j, j->n, record, &sealed) < 0 ||
 	    remember(j, j->end) < 0)
 		return err_set(e, ERR_MEMORY, "no memory for a record");
-	if (file_put(j->fd, sealed.data, sealed.len, e) < 0) {
+	if (file_put_at(j->fd, sealed.data, sealed.len, j->end, e) < 0) {
 		j->n--;
 		j->torn = ftruncate(j->fd, (off_t)j->end) < 0;
 		return -1;
@@ -283,39 +287,75 @@ int journal_append(struct journal *j, struct bytes record, uint64_t *at,
 	return r;
 }
 
+/* Whole records from `synced` on, once more to where they are. */
+static int rewrite(struct journal *j, struct err *e)
+{
+	cleanup_buf struct buf sealed = { 0 };
+	size_t i = j->n;
+
+	while (i && j->at[i - 1] >= j->synced)
+		i--;
+	for (; i < j->n; i++) {
+		cleanup_buf struct buf copy = { 0 };
+		struct bytes record;
+		int r = record_get(j, j->at[i], j->end, &sealed, e);
+		if (r < 0)
+			return -1;
+		buf_add_u32be(&copy, (uint32_t)sealed.len);
+		buf_add(&copy, sealed.data, sealed.len);
+		if (r > 0 || buf_failed(&copy) ||
+		    record_open(j, i, &sealed, &record) < 0)
+			return err_set(e, ERR_SYS, "the disk lost a record: "
+				       "mount again");
+		if (file_put_at(j->fd, copy.data, copy.len, j->at[i], e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* The first to come syncs for all that is there; who comes meanwhile waits,
  * and the first of them syncs for all of those. */
-static void sync_locked(struct journal *j)
+static int sync_locked(struct journal *j, struct err *e)
 {
 	uint64_t end = j->end;
 
+	if (j->unsure && rewrite(j, e) < 0)
+		return -1;
+	j->unsure = false;
 	j->syncing = true;
 	pthread_mutex_unlock(&j->lock);
 	int failed = fdatasync(j->fd) < 0 ? errno : 0;
 	pthread_mutex_lock(&j->lock);
 	j->syncing = false;
-	if (failed)
-		j->sync_failed = failed;
-	else
+	if (failed) {
+		j->sync_errno = failed;
+		j->failures++;
+		j->unsure = true;
+	} else {
 		j->synced = end;
+	}
 	pthread_cond_broadcast(&j->synced_more);
+	return 0;
 }
 
 int journal_sync(struct journal *j, struct err *e)
 {
+	int rc = 0;
+
 	pthread_mutex_lock(&j->lock);
-	uint64_t want = j->end;
-	while (j->synced < want && !j->sync_failed) {
+	uint64_t want = j->end, failures = j->failures;
+	while (rc == 0 && j->synced < want && j->failures == failures) {
 		if (j->syncing)
 			pthread_cond_wait(&j->synced_more, &j->lock);
 		else
-			sync_locked(j);
+			rc = sync_locked(j, e);
 	}
-	int failed = j->synced < want ? j->sync_failed : 0;
+	bool failed = rc == 0 && j->synced < want;
+	int error = j->sync_errno;
 	pthread_mutex_unlock(&j->lock);
 	if (!failed)
-		return 0;
-	errno = failed;
+		return rc;
+	errno = error;
 	return err_sys(e, "cannot make a record durable");
 }
 

@@ -32,7 +32,8 @@ struct journal *journal_open(int dir_fd, const char *name,
 int journal_append(struct journal *j, struct bytes record, uint64_t *at,
 		   struct err *e);
 /* Durable, all that was appended before the call.  Calls that arrive while
- * one is on its way share the next fdatasync. */
+ * one is on its way share the next fdatasync.  After a failure the next call
+ * tries again, for all that is not durable. */
 int journal_sync(struct journal *j, struct err *e);
 /* The record at `at`, decrypted into out. */
 int journal_read(struct journal *j, uint64_t at, struct buf *out,

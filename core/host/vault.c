@@ -103,7 +103,7 @@ static int head_open(const struct vault *v, int slot, const uint8_t *in,
 	return r;
 }
 
-static int settle(struct vault *v, struct err *e)
+int vault_settle(struct vault *v, struct err *e)
 {
 	if (fdatasync(v->fd) < 0)
 		return err_sys(e, "cannot make a draft durable");
@@ -119,7 +119,7 @@ int vault_flush_header(struct vault *v, struct err *e)
 	if (!v->head_stale)
 		return 0;
 	if (v->kept >= 0 && !v->kept_durable) {
-		if (settle(v, e) < 0)
+		if (vault_settle(v, e) < 0)
 			return -1;
 		v->kept_durable = true;
 	}
@@ -138,7 +138,7 @@ int vault_sync(struct vault *v, struct err *e)
 {
 	uint64_t end = vault_sectors_of(v->size);
 
-	if (vault_flush_header(v, e) < 0 || settle(v, e) < 0)
+	if (vault_flush_header(v, e) < 0 || vault_settle(v, e) < 0)
 		return -1;
 	v->kept = v->last;
 	v->kept_durable = true;

@@ -52,6 +52,9 @@ int vault_write(struct vault *d, uint64_t off, const void *from, size_t n,
 /* Shrinking writes the header first. */
 int vault_truncate(struct vault *d, uint64_t size, struct err *e);
 
+/* What was written before, durable: so that vault_sync after it is quick.  The
+ * one function that needs no lock, but for one against vault_close. */
+int vault_settle(struct vault *d, struct err *e);
 /* Header, data and, the first time, the file's name: durable. */
 int vault_sync(struct vault *d, struct err *e);
 /* Only the header is written, without waiting for the disk (but once after

@@ -108,4 +108,23 @@ int zip_writer_finish(struct zip_writer *w, struct err *e);
 uint64_t zip_writer_size(const struct zip_writer *w); /* bytes so far */
 void zip_writer_free(struct zip_writer *w);
 
+/* --- several files, stored, as an archive that is never written down ---
+ * Headers are in memory, the bodies stay where they are: they are read at
+ * zip_bundle_add for their CRC and must not change until the bundle is freed.
+ * Paths are checked by the caller, as for a writer. */
+struct zip_bundle;
+
+struct zip_bundle *zip_bundle_new(void);
+int zip_bundle_add(struct zip_bundle *b, struct bytes path,
+		   const struct zip_source *body, bool is_exec,
+		   struct err *e);
+/* No more is added after this.  The source is good as long as the bundle. */
+int zip_bundle_source(struct zip_bundle *b, struct zip_source *out,
+		      struct err *e);
+void zip_bundle_free(struct zip_bundle *b);
+
+/* No two paths alike, and no file where a directory must be: ERR_INVALID.
+ * Only path and is_dir are looked at. */
+int zip_name_clash(const struct zip_list *list, struct err *e);
+
 #endif

@@ -3,7 +3,8 @@
  * zip_parts: what the files of the zip room share, and nobody else includes.
  *
  * zip_end.c finds the directory, zip.c reads the records, zip_name.c the names
- * in them, zip_data.c the entries' bytes; zip_write.c makes archives. */
+ * in them, zip_data.c the entries' bytes; zip_write.c and zip_bundle.c make
+ * archives. */
 #ifndef AIRLOX_ZIP_PARTS_H
 #define AIRLOX_ZIP_PARTS_H
 
@@ -63,8 +64,18 @@ int zip_end_find(const struct zip_source *src, struct zip_directory *d,
 int zip_name_decode(struct buf *out, struct bytes raw, bool utf8,
 		    struct err *e);
 
-/* No two names alike, and no file where a directory must be. */
-int zip_name_clash(const struct zip_list *list, struct err *e);
+/* What an archive of ours says of an entry. */
+struct zip_record {
+	struct buf path;	/* a directory's ends in a slash; owned */
+	uint64_t offset;	/* of its local header */
+	uint64_t size;
+	uint32_t crc, mode;
+	uint16_t flags;
+};
+void zip_put_local(struct buf *b, const struct zip_record *en);
+void zip_put_central(struct buf *b, const struct zip_record *en);
+/* n records of `size` bytes, beginning at `at`. */
+void zip_put_end(struct buf *b, size_t n, uint64_t at, uint64_t size);
 
 /* True when the source is zip_wrap_head || data || zip_wrap_tail. */
 bool zip_wrap_matches(const struct zip_source *src,

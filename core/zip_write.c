@@ -12,14 +12,6 @@
 #define NO_TIME 0
 #define NO_DATE 0x21		/* 1980-01-01, the first there is */
 
-struct entry {
-	struct buf path;	/* a directory's ends in a slash */
-	uint64_t offset;
-	uint64_t size;
-	uint32_t crc, mode;
-	uint16_t flags;
-};
-
 static void add_u16(struct buf *b, uint16_t v)
 {
 	buf_add(b, (const uint8_t[]){ (uint8_t)v, (uint8_t)(v >> 8) }, 2);
@@ -32,8 +24,8 @@ static void add_u32(struct buf *b, uint32_t v)
 }
 
 /* Version needed to file name length: what both headers share. */
-static void add_common(struct buf *b, const struct entry *en, uint32_t crc,
-		       uint32_t size)
+static void add_common(struct buf *b, const struct zip_record *en,
+		       uint32_t crc, uint32_t size)
 {
 	add_u16(b, VERSION);
 	add_u16(b, en->flags);
@@ -47,7 +39,7 @@ static void add_common(struct buf *b, const struct entry *en, uint32_t crc,
 	add_u16(b, 0);
 }
 
-static void add_local(struct buf *b, const struct entry *en)
+void zip_put_local(struct buf *b, const struct zip_record *en)
 {
 	bool follows = en->flags & ZIP_FLAG_DESCRIPTOR;
 
@@ -57,7 +49,7 @@ static void add_local(struct buf *b, const struct entry *en)
 	buf_add(b, en->path.data, en->path.len);
 }
 
-static void add_central(struct buf *b, const struct entry *en)
+void zip_put_central(struct buf *b, const struct zip_record *en)
 {
 	add_u32(b, ZIP_CENTRAL_SIG);
 	add_u16(b, MADE_BY);
@@ -70,7 +62,7 @@ static void add_central(struct buf *b, const struct entry *en)
 	buf_add(b, en->path.data, en->path.len);
 }
 
-static void add_end(struct buf *b, size_t n, uint64_t at, uint64_t size)
+void zip_put_end(struct buf *b, size_t n, uint64_t at, uint64_t size)
 {
 	add_u32(b, ZIP_END_SIG);
 	add_u32(b, 0);				/* disks */
@@ -83,9 +75,9 @@ static void add_end(struct buf *b, size_t n, uint64_t at, uint64_t size)
 
 /* --- a file as an archive --- */
 
-static struct entry wrap_entry(struct bytes name, struct zip_wrap w)
+static struct zip_record wrap_entry(struct bytes name, struct zip_wrap w)
 {
-	struct entry en = {
+	struct zip_record en = {
 		.size = w.size, .crc = w.crc, .mode = 0100644,
 		.flags = ZIP_FLAG_UTF8,
 	};
@@ -101,19 +93,19 @@ uint64_t zip_wrap_extra(struct bytes name)
 
 void zip_wrap_head(struct buf *out, struct bytes name, struct zip_wrap w)
 {
-	struct entry en = wrap_entry(name, w);
+	struct zip_record en = wrap_entry(name, w);
 
-	add_local(out, &en);
+	zip_put_local(out, &en);
 	out->failed |= en.path.failed;
 	buf_free(&en.path);
 }
 
 void zip_wrap_tail(struct buf *out, struct bytes name, struct zip_wrap w)
 {
-	struct entry en = wrap_entry(name, w);
+	struct zip_record en = wrap_entry(name, w);
 
-	add_central(out, &en);
-	add_end(out, 1, ZIP_LOCAL_BYTES + name.n + w.size,
+	zip_put_central(out, &en);
+	zip_put_end(out, 1, ZIP_LOCAL_BYTES + name.n + w.size,
 		ZIP_CENTRAL_BYTES + name.n);
 	out->failed |= en.path.failed;
 	buf_free(&en.path);
@@ -149,7 +141,7 @@ bool zip_wrap_matches(const struct zip_source *src,
 
 struct zip_writer {
 	struct zip_sink sink;
-	struct entry *v;
+	struct zip_record *v;
 	size_t n, cap;
 	uint64_t at, total;	/* bytes written; bytes of content */
 };
@@ -194,7 +186,7 @@ static int put_buf(struct zip_writer *w, const struct buf *b, struct err *e)
 	return put(w, b->data, b->len, e);
 }
 
-static struct entry *entry_new(struct zip_writer *w, struct err *e)
+static struct zip_record *entry_new(struct zip_writer *w, struct err *e)
 {
 	if (w->n == ZIP_MAX_ENTRIES) {
 		err_set(e, ERR_SIZE, "more than %d files for one archive",
@@ -203,7 +195,7 @@ static struct entry *entry_new(struct zip_writer *w, struct err *e)
 	}
 	if (w->n == w->cap) {
 		size_t cap = w->cap ? 2 * w->cap : 64;
-		struct entry *v = realloc(w->v, cap * sizeof *v);
+		struct zip_record *v = realloc(w->v, cap * sizeof *v);
 		if (!v) {
 			err_set(e, ERR_MEMORY, "out of memory");
 			return NULL;
@@ -211,15 +203,15 @@ static struct entry *entry_new(struct zip_writer *w, struct err *e)
 		w->v = v;
 		w->cap = cap;
 	}
-	struct entry *en = &w->v[w->n++];
-	*en = (struct entry){ .offset = w->at };
+	struct zip_record *en = &w->v[w->n++];
+	*en = (struct zip_record){ .offset = w->at };
 	return en;
 }
 
 int zip_writer_begin(struct zip_writer *w, struct bytes path, bool is_dir,
 		     bool is_exec, struct err *e)
 {
-	struct entry *en = entry_new(w, e);
+	struct zip_record *en = entry_new(w, e);
 	cleanup_buf struct buf head = { 0 };
 
 	if (!en)
@@ -229,7 +221,7 @@ int zip_writer_begin(struct zip_writer *w, struct bytes path, bool is_dir,
 		buf_add_byte(&en->path, '/');
 	en->mode = is_dir ? 0040755 : is_exec ? 0100755 : 0100644;
 	en->flags = ZIP_FLAG_UTF8 | (is_dir ? 0 : ZIP_FLAG_DESCRIPTOR);
-	add_local(&head, en);
+	zip_put_local(&head, en);
 	head.failed |= en->path.failed;
 	return put_buf(w, &head, e);
 }
@@ -237,7 +229,7 @@ int zip_writer_begin(struct zip_writer *w, struct bytes path, bool is_dir,
 int zip_writer_data(struct zip_writer *w, const void *p, size_t n,
 		    struct err *e)
 {
-	struct entry *en = &w->v[w->n - 1];
+	struct zip_record *en = &w->v[w->n - 1];
 
 	if (n > ZIP_MAX_ENTRY_BYTES - en->size)
 		return err_set(e, ERR_SIZE, "a file is over 512 MiB");
@@ -251,7 +243,7 @@ int zip_writer_data(struct zip_writer *w, const void *p, size_t n,
 
 int zip_writer_end(struct zip_writer *w, struct err *e)
 {
-	const struct entry *en = &w->v[w->n - 1];
+	const struct zip_record *en = &w->v[w->n - 1];
 	cleanup_buf struct buf b = { 0 };
 
 	if (!(en->flags & ZIP_FLAG_DESCRIPTOR))
@@ -269,7 +261,7 @@ int zip_writer_finish(struct zip_writer *w, struct err *e)
 	uint64_t at = w->at;
 
 	for (size_t i = 0; i < w->n; i++)
-		add_central(&b, &w->v[i]);
-	add_end(&b, w->n, at, b.len);
+		zip_put_central(&b, &w->v[i]);
+	zip_put_end(&b, w->n, at, b.len);
 	return put_buf(w, &b, e);
 }

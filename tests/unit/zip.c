@@ -338,6 +338,47 @@ static void check_around(void)
 	zip_list_free(&list);
 }
 
+/* A bundle read in pieces of every size is the archive that a reader takes. */
+static void bundle(void)
+{
+	static struct bytes text = { (const uint8_t *)"hello\n", 6 };
+	static struct bytes none = { (const uint8_t *)"", 0 };
+	struct zip_bundle *b = zip_bundle_new();
+	struct zip_source src, body = zip_source_bytes(&text),
+			  empty = zip_source_bytes(&none);
+	struct zip_list list;
+	struct err e = { 0 };
+	int r = zip_bundle_add(b, bytes_str("d/a.txt"), &body, false, &e);
+
+	r |= zip_bundle_add(b, bytes_str("empty"), &empty, false, &e);
+	r |= zip_bundle_add(b, bytes_str("run"), &body, true, &e);
+	ok(r == 0 && zip_bundle_source(b, &src, &e) == 0, "bundled: %s",
+	   e.why);
+	uint8_t *all = calloc(1, src.size), *part = calloc(1, src.size);
+	ok(src.read(src.arg, 0, all, src.size) == 0, "read at once");
+	for (size_t n = 1; n < 60; n++) {
+		for (uint64_t at = 0; at < src.size; at += n)
+			src.read(src.arg, at, part + at, src.size - at < n ?
+				 src.size - at : n);
+		if (memcmp(all, part, src.size) != 0)
+			ok(false, "read in pieces of %zu", n);
+	}
+	ok(zip_check(&src, &list, &e) == 0 && list.n == 3, "an archive: %s",
+	   e.why);
+	is_str(list.v[0].path, "d/a.txt", "its first");
+	ok(list.v[2].is_exec && !list.v[0].is_exec, "what may be run");
+	ok(zip_verify(&src, &list, &e) == 0, "the data is right: %s", e.why);
+	zip_list_free(&list);
+	zip_bundle_free(b);
+	b = zip_bundle_new();
+	ok(zip_bundle_source(b, &src, &e) == 0 &&
+	   zip_check(&src, &list, &e) == 0 && list.n == 0, "an empty one");
+	zip_list_free(&list);
+	zip_bundle_free(b);
+	free(all);
+	free(part);
+}
+
 int main(void)
 {
 	check_stories();
@@ -347,5 +388,6 @@ int main(void)
 	check_damage();
 	check_wrap();
 	check_around();
+	bundle();
 	return done_testing();
 }

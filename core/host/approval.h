@@ -7,6 +7,7 @@
 #define AIRLOX_HOST_APPROVAL_H
 
 #include "core/host/peer.h"
+#include "core/host/wire_job.h"
 #include "core/payload.h"
 
 enum approval { APPROVAL_NONE, APPROVAL_GIVEN, APPROVAL_REFUSED };

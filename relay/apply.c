@@ -4,8 +4,9 @@
  * policy here: what is in the log was accepted. */
 #include <string.h>
 
+#include "relay/task.h"
 #include "relay/pool.h"
-#include "relay/state.h"
+#include "relay/waiting.h"
 
 static int no_memory(struct err *e)
 {
@@ -70,55 +71,7 @@ static int apply_join(struct session *s, struct fact_reader *r, struct err *e)
 	p->end_seq = FACT_NO_SEQ;
 	p->index = s->part_n;
 	s->part[s->part_n++] = p;
-	return 0;
-}
-
-/* A blob no longer waits for p.  It is due for eviction once all have it; one
- * that nobody took stays for those who join later. */
-static void release_item(struct session *s, struct item *it,
-			 const struct participant *p)
-{
-	if (state_waits_for(it, p)) {
-		it->waiting[p->index / 64] &= ~(UINT64_C(1) << p->index % 64);
-		it->waiting_n--;
-	}
-	if (it->present && it->acked && !it->waiting_n && !it->is_due) {
-		it->is_due = true;
-		it->next_due = s->due;
-		s->due = it;
-	}
-}
-
-static void wait_for(struct item *it, const struct participant *p)
-{
-	if (!state_waits_for(it, p)) {
-		it->waiting[p->index / 64] |= UINT64_C(1) << p->index % 64;
-		it->waiting_n++;
-	}
-}
-
-/* Who must have it before it leaves.  A runner waits for events only, once
- * approved. */
-static bool is_recipient(const struct item *it, const struct participant *p)
-{
-	if (p->gone || p == it->author)
-		return false;
-	return p->cert.role != ROLE_RUNNER ||
-	       (p->approved && it->kind == ITEM_EVENT);
-}
-
-static int set_recipients(struct session *s, struct item *it)
-{
-	uint32_t words = s->part_n / 64 + 1;
-	uint64_t *w = calloc(words, sizeof *w);
-	if (!w)
-		return -1;
-	free(it->waiting);
-	it->waiting = w;
-	it->waiting_words = words;
-	it->waiting_n = 0;
-	it->acked = false;
-	return 0;
+	return p->cert.role == ROLE_RUNNER ? task_apply_join(s, p, r, e) : 0;
 }
 
 static int rehash(struct session *s)
@@ -147,7 +100,7 @@ static int apply_item(struct session *s, const struct fact *f,
 	uint8_t author[PRIM_PUB];
 	struct item *it = calloc(1, sizeof *it);
 	if (!it || (s->item_n >= s->bucket_n && rehash(s) < 0) ||
-	    set_recipients(s, it) < 0) {
+	    waiting_reset(s, it) < 0) {
 		free(it);
 		return no_memory(e);
 	}
@@ -162,15 +115,15 @@ static int apply_item(struct session *s, const struct fact *f,
 	it->loc = *loc;
 	it->seq = f->seq;
 	it->present = true;
-	for (uint32_t i = 0; i < s->part_n; i++)
-		if (is_recipient(it, s->part[i]))
-			wait_for(it, s->part[i]);
 	struct item **slot = &s->item[fact_tag(it->id) & (s->bucket_n - 1)];
 	it->next = *slot;
 	*slot = it;
 	s->item_n++;
 	s->blob_bytes += it->blob_n;
-	return 0;
+	if (waiting_fill(s, it) < 0)
+		return no_memory(e);
+	return it->kind == ITEM_JOB || it->kind == ITEM_RESULT ?
+	       task_apply_item(s, it, r, e) : 0;
 }
 
 static struct item *take_item(struct session *s, struct fact_reader *r)
@@ -253,13 +206,13 @@ static int apply_reseeded(struct session *s, struct item *it,
 {
 	uint8_t by[PRIM_PUB];
 	fact_take(r, by, sizeof by);
-	if (set_recipients(s, it) < 0)
+	if (waiting_reset(s, it) < 0)
 		return no_memory(e);
 	for (uint32_t i = 0; i < it->want_n; i++) {
 		struct participant *p = s->part[it->want[i].by];
 		p->want_n -= p->want_n > 0;
-		if (!p->gone)
-			wait_for(it, p);
+		if (!p->gone && waiting_add(s, it, p) < 0)
+			return no_memory(e);
 	}
 	it->want_n = 0;
 	it->file = (struct blob){ fact_take_u64(r), file };
@@ -277,10 +230,7 @@ static void end_participant(struct session *s, struct participant *p,
 		return;
 	p->gone = true;
 	p->end_seq = seq;
-	for (uint32_t i = 0; i < s->bucket_n; i++)
-		for (struct item *it = s->item[i]; it; it = it->next)
-			if (state_waits_for(it, p))
-				release_item(s, it, p);
+	waiting_release_all(s, p);
 }
 
 struct purge {
@@ -320,6 +270,7 @@ static int apply_closed(struct state *st, struct session *s,
 				it->file = (struct blob){ 0, -1 };
 				it->present = false;
 			}
+	task_apply_closed(st, s);
 	s->rec = NULL;
 	s->rec_n = s->rec_cap = 0;
 	s->closed = true;
@@ -348,17 +299,17 @@ static int apply_known(struct state *st, struct session *s,
 		       const struct fact *f, struct fact_reader *r,
 		       const struct rec_loc *loc, int file, struct err *e)
 {
-	struct item *it = f->type == REC_LEFT ? NULL : take_item(s, r);
+	bool ends = f->type == REC_LEFT || f->type == REC_REJECTED;
+	struct item *it = ends ? NULL : take_item(s, r);
 	struct participant *p = f->type == REC_EVICTED ||
 				f->type == REC_RESEEDED ? NULL :
 				take_pub(s, r);
-	bool needs_p = f->type == REC_LEFT || f->type == REC_ACK ||
-		       f->type == REC_WANT;
-	if ((f->type != REC_LEFT && !it) || (needs_p && !p))
+	bool needs_p = ends || f->type == REC_ACK || f->type == REC_WANT;
+	if ((!ends && !it) || (needs_p && !p))
 		return err_set(e, ERR_SYS, "the log names what it never held");
 	if (f->type == REC_ACK) {
 		it->acked = true;
-		release_item(s, it, p);
+		waiting_release(s, it, p);
 	} else if (f->type == REC_EVICTED) {
 		return apply_evicted(st, s, it, e);
 	} else if (f->type == REC_WANT) {
@@ -366,6 +317,8 @@ static int apply_known(struct state *st, struct session *s,
 	} else if (f->type == REC_RESEEDED) {
 		return apply_reseeded(s, it, r, loc, file, e);
 	} else {
+		if (f->type == REC_REJECTED && p->runner)
+			p->runner->rejected = true;
 		end_participant(s, p, f->seq);
 	}
 	return 0;
@@ -387,6 +340,13 @@ static int apply_one(struct state *st, struct session *s, const struct fact *f,
 		return 0;
 	case REC_CLOSED:
 		return apply_closed(st, s, r, e);
+	case REC_JOB:
+		return task_apply_state(st, s, r, e);
+	case REC_CANCEL:
+		return task_apply_cancel(s, r, e);
+	case REC_APPROVED:
+		return task_apply_approved(s, r, e);
+	case REC_REJECTED:
 	case REC_ACK:
 	case REC_EVICTED:
 	case REC_WANT:
@@ -413,5 +373,7 @@ int state_apply(struct state *st, struct session *s, const struct fact *f,
 		hub_publish(&s->hub, f->seq, fact_event(f->type), f->data);
 		hub_wake(&s->hub);
 	}
+	if (f->type == REC_CANCEL)
+		hub_wake(&s->hub);	/* its runner's stream */
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "core/json.h"
 #include "relay/check.h"
+#include "relay/task_commit.h"
 
 #define COMINGS 16	/* participants that came and went, for each place */
 
@@ -13,6 +13,12 @@ static int say(struct intent *it, int status, const char *error,
 	it->error = error;
 	it->message = message;
 	return -1;
+}
+
+int check_say(struct intent *it, int status, const char *error,
+	      const char *message)
+{
+	return say(it, status, error, message);
 }
 
 int check_new_id(struct session *s, const char *id,
@@ -82,7 +88,8 @@ static int check_post(struct state *st, struct intent *it)
 	if (s->blob_bytes + it->blob_n > (uint64_t)st->limits.session_bytes)
 		return say(it, 507, "disk_full", "this session is full until "
 			   "its recipients have taken what is there");
-	return 0;
+	return it->kind == ITEM_RESULT && it->by->runner ?
+	       task_check_result(it) : 0;
 }
 
 /* An open want of the same participant is not repeated; lapsed ones go. */
@@ -136,28 +143,6 @@ static int check_item(struct state *st, struct intent *it)
 	}
 }
 
-/* Those who are there now, a joiner of a moment ago among them. */
-static int check_revoke(struct intent *it)
-{
-	struct session *s = it->session;
-	bool first = true;
-	if (s->revoked[it->role])
-		return say(it, 204, NULL, NULL);
-	buf_add_str(&it->body, "{\"participants\":[");
-	for (uint32_t i = 0; i < s->part_n; i++) {
-		const struct participant *p = s->part[i];
-		if (p->gone || p->cert.role != it->role)
-			continue;
-		if (!first)
-			buf_add_byte(&it->body, ',');
-		first = false;
-		json_put_b64(&it->body, p->cert.pub, PRIM_PUB);
-	}
-	buf_addf(&it->body, "],\"role\":\"%s\"}", role_word(it->role));
-	return buf_failed(&it->body) ?
-	       say(it, 503, "unavailable", "out of memory") : 0;
-}
-
 int check_intent(struct state *st, struct intent *it)
 {
 	if (it->fact.type == REC_SESSION)
@@ -177,8 +162,14 @@ int check_intent(struct state *st, struct intent *it)
 	case REC_WANT:
 	case REC_RESEEDED:
 		return check_item(st, it);
+	case REC_JOB:
+	case REC_CANCEL:
+	case REC_APPROVED:
+	case REC_REJECTED:
+		return task_check(st, it);
 	case REC_REVOKED:
-		return check_revoke(it);
+		return it->session->revoked[it->role] ?
+		       say(it, 204, NULL, NULL) : 0;
 	case REC_LEFT:
 	case REC_CLOSED:
 	case REC_SESSION:
@@ -188,6 +179,15 @@ int check_intent(struct state *st, struct intent *it)
 	return 0;
 }
 
+/* A job needs to know which runner is idle by then, and a result makes one
+ * so. */
+static bool is_easy(const struct intent *it)
+{
+	if (it->fact.type == REC_ITEM)
+		return it->kind != ITEM_JOB && it->kind != ITEM_RESULT;
+	return it->fact.type == REC_ACK || it->fact.type == REC_JOIN;
+}
+
 /* Facts of one kind about different things are independent, and so are acks
  * of one item.  Everything else of one session waits its turn. */
 bool check_conflict(const struct intent *a, const struct intent *b)
@@ -195,9 +195,7 @@ bool check_conflict(const struct intent *a, const struct intent *b)
 	if (strcmp(a->session->id, b->session->id) != 0)
 		return false;
 	enum rec_type ta = a->fact.type, tb = b->fact.type;
-	bool easy_a = ta == REC_ITEM || ta == REC_ACK || ta == REC_JOIN;
-	bool easy_b = tb == REC_ITEM || tb == REC_ACK || tb == REC_JOIN;
-	if (!easy_a || !easy_b)
+	if (!is_easy(a) || !is_easy(b))
 		return true;
 	return ta == tb && ta != REC_ACK &&
 	       memcmp(a->key, b->key, sizeof a->key) == 0;

@@ -13,6 +13,10 @@ int check_intent(struct state *st, struct intent *it);
 /* Whether b must wait until a has been applied. */
 bool check_conflict(const struct intent *a, const struct intent *b);
 
+/* Fills the answer; -1. */
+int check_say(struct intent *it, int status, const char *error,
+	      const char *message);
+
 /* 0, or -1 and the verdict on posting this id again: duplicate or conflict.
  * Also asked before a blob has streamed in; sha256 is NULL then, and an equal
  * signature, which covers the hash, speaks for it. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "relay/check.h"
+#include "relay/task_commit.h"
 #include "relay/loop.h"
 #include "relay/tell.h"
 #include "relay/tidy.h"
@@ -23,8 +24,8 @@ struct commit {
 struct batch {
 	struct intent *in[BATCH_MAX];	/* taken from the queue */
 	size_t in_n, bytes;		/* about, of their records */
-	struct intent *ok[BATCH_MAX];	/* those that are written */
-	struct store_rec rec[BATCH_MAX];
+	struct intent *ok[2 * BATCH_MAX]; /* those that are written */
+	struct store_rec rec[2 * BATCH_MAX];
 	size_t ok_n;
 };
 
@@ -62,7 +63,9 @@ void intent_free(struct intent *it)
 {
 	if (!it)
 		return;
+	intent_free(it->then);
 	state_unref(it->session);
+	free(it->target);
 	buf_free(&it->body);
 	buf_free(&it->blob);
 	prim_wipe(it->token, sizeof it->token);
@@ -114,6 +117,12 @@ static bool take_batch(struct commit *c, struct batch *b)
 
 static bool is_event(enum rec_type type) { return fact_event(type) != NULL; }
 
+static bool ends_someone(enum rec_type type)
+{
+	return type == REC_LEFT || type == REC_REJECTED ||
+	       type == REC_REVOKED;
+}
+
 /* What makes the relay hold more, rather than less. */
 static bool grows(enum rec_type type)
 {
@@ -132,10 +141,25 @@ static void refuse(struct intent *it, const struct err *e)
 		it->session->closing = false;
 }
 
+static void add_record(struct batch *b, struct intent *it)
+{
+	if (is_event(it->fact.type)) {
+		it->seq = it->session->assigned++;
+		fact_set_seq(&it->body, it->seq);
+	}
+	b->rec[b->ok_n] = (struct store_rec){
+		.type = it->fact.type,
+		.tag = fact_tag(it->session->id),
+		.body = buf_bytes(&it->body),
+		.blob = buf_bytes(&it->blob) };
+	b->ok[b->ok_n++] = it;
+}
+
 /* full: why nothing that grows can be taken, or NULL. */
 static void check_batch(struct commit *c, struct batch *b,
 			const struct err *full)
 {
+	const struct err no_memory = { .code = ERR_MEMORY };
 	pthread_mutex_lock(&c->st->lock);
 	for (size_t i = 0; i < b->in_n; i++) {
 		struct intent *it = b->in[i];
@@ -145,16 +169,13 @@ static void check_batch(struct commit *c, struct batch *b,
 			refuse(it, full);
 			continue;
 		}
-		if (is_event(it->fact.type)) {
-			it->seq = it->session->assigned++;
-			fact_set_seq(&it->body, it->seq);
+		if (task_follow(c->st, it) < 0) {
+			refuse(it, &no_memory);
+			continue;
 		}
-		b->rec[b->ok_n] = (struct store_rec){
-			.type = it->fact.type,
-			.tag = fact_tag(it->session->id),
-			.body = buf_bytes(&it->body),
-			.blob = buf_bytes(&it->blob) };
-		b->ok[b->ok_n++] = it;
+		add_record(b, it);
+		if (it->then)
+			add_record(b, it->then);
 	}
 	pthread_mutex_unlock(&c->st->lock);
 }
@@ -190,6 +211,8 @@ static void count(struct state *st, const struct intent *it)
 		METRIC_ADD(m->items, 1);
 	if (it->fact.type == REC_ITEM || it->fact.type == REC_RESEEDED)
 		METRIC_ADD(m->bytes_in, it->blob_n);
+	if (it->fact.type == REC_JOB && it->job_state >= TASK_DONE)
+		METRIC_ADD(m->jobs_ended[it->job_state == TASK_FAILED], 1);
 }
 
 /* The facts are durable: nothing may fail from here on.  If memory ends all
@@ -200,7 +223,8 @@ static void apply_batch(struct commit *c, struct batch *b)
 	for (size_t i = 0; i < b->ok_n; i++) {
 		struct intent *it = b->ok[i];
 		struct err e;
-		it->status = status_of(it->fact.type);
+		it->status = it->answer ? it->answer :
+					  status_of(it->fact.type);
 		if (fact_parse(&it->fact, buf_bytes(&it->body), &e) < 0 ||
 		    state_apply(c->st, it->session, &it->fact,
 				  &b->rec[i].loc, it->file.fd, &e) < 0) {
@@ -210,6 +234,8 @@ static void apply_batch(struct commit *c, struct batch *b)
 		it->file.name = 0;
 		count(c->st, it);
 		commit_due(c, it->session, it->fact.at_ms);
+		if (ends_someone(it->fact.type))
+			task_sweep(c->st, c, it->session, loop_mono_ms());
 	}
 	pthread_mutex_unlock(&c->st->lock);
 }
@@ -228,6 +254,17 @@ void commit_due(struct commit *c, struct session *s, int64_t at_ms)
 		memcpy(it->key, item->id, ITEM_ID);
 		commit_queue(c, it);
 	}
+}
+
+void commit_jobs(struct commit *c)
+{
+	struct state *st = c->st;
+	int64_t now_ms = loop_mono_ms();
+	pthread_mutex_lock(&st->lock);
+	for (size_t i = 0; i < st->bucket_n; i++)
+		for (struct session *s = st->bucket[i]; s; s = s->next)
+			task_sweep(st, c, s, now_ms);
+	pthread_mutex_unlock(&st->lock);
 }
 
 static void answer_batch(struct commit *c, struct batch *b)

@@ -16,12 +16,18 @@
 struct intent {
 	struct mail mail;		/* must be first */
 	struct intent *next;		/* in the queue */
+	struct intent *then;		/* written right behind it: task.h */
 	struct session *session;	/* a reference */
 	struct participant *by;		/* NULL: nobody, the relay itself */
 	struct fact fact;		/* type, at_ms; once it is true, all */
 	uint8_t key[32];		/* item id or participant: conflicts */
 	uint8_t sha256[HASH_SIZE], sig[FACT_SIG];	/* of an item */
 	uint64_t blob_n;
+	enum item_kind kind;		/* of an item */
+	struct aim *target;		/* of a job */
+	char job_id[ITEM_ID + 1];	/* of a result: its job, or "" */
+	uint8_t job_state, reason;	/* REC_JOB: task.h */
+	struct participant *runner;	/* REC_JOB, and where a job went */
 	struct buf body, blob;		/* the record */
 	struct blob file;		/* the blob where it is a file */
 	enum role role;			/* joining, or revoked */
@@ -30,6 +36,7 @@ struct intent {
 	uint32_t gen;
 
 	int status;			/* the answer */
+	int answer;			/* once it is true; 0: the usual */
 	uint32_t retry_s;		/* of a 429 */
 	const char *error, *message;	/* static, from 400 on */
 	uint64_t seq;
@@ -53,6 +60,8 @@ void commit_queue(struct commit *c, struct intent *it);	/* takes it over */
 void commit_probe(struct commit *c);
 void commit_stop(struct commit *c);	/* after the queue is done */
 
+/* The ends of jobs that are due, in every session. */
+void commit_jobs(struct commit *c);
 /* Queues the eviction of every item of s that is due.  Under the lock. */
 void commit_due(struct commit *c, struct session *s, int64_t at_ms);
 

@@ -41,11 +41,12 @@ struct req {
 	struct session *session;	/* a reference, or NULL */
 	struct participant *by;		/* whose token it was, or NULL */
 	char id[64];			/* {id} or {role} of the path */
+	struct bytes target;		/* Airlox-Target, in begin() only */
 	int64_t after;			/* events after this seq; -1: all */
 	struct buf body;
 	struct upload *upload;
 	/* an answer made piece by piece */
-	bool listing;
+	bool listing, listed;		/* going on; not empty so far */
 	enum text_kind text;
 	uint32_t next, end;
 };
@@ -77,6 +78,9 @@ struct conn {
 	struct participant *by;
 	uint64_t cursor;
 	uint32_t frame_at;		/* bytes sent of the event at cursor */
+	bool duty;			/* a runner's own: duty_news */
+	bool told_end;			/* that `told` is to stop */
+	char told[ITEM_ID + 1];		/* the job it was told of */
 };
 
 /* A socket, who is on it, whether it does TLS.  Takes fd over, unless it

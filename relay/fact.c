@@ -19,6 +19,10 @@ static const struct {
 	[REC_LEFT]	= { "left",	   "left" },
 	[REC_REVOKED]	= { "revoked",	   "revoked" },
 	[REC_CLOSED]	= { "closed",	   "closed" },
+	[REC_JOB]	= { "job",	   "job" },
+	[REC_CANCEL]	= { NULL,	   "cancelled" },
+	[REC_APPROVED]	= { NULL,	   "approved" },
+	[REC_REJECTED]	= { "left",	   "rejected" },
 };
 
 const char *fact_event(enum rec_type type) { return words[type].event; }
@@ -28,6 +32,13 @@ void fact_add_u64(struct buf *b, uint64_t v)
 {
 	buf_add_u32be(b, (uint32_t)(v >> 32));
 	buf_add_u32be(b, (uint32_t)v);
+}
+
+void fact_add_name(struct buf *b, const char *name)
+{
+	size_t n = strlen(name);
+	buf_add_byte(b, (uint8_t)n);
+	buf_add(b, name, n);
 }
 
 static void store_u64be(uint8_t *p, uint64_t v)
@@ -107,4 +118,14 @@ uint8_t fact_take_u8(struct fact_reader *r)
 	uint8_t b;
 	fact_take(r, &b, 1);
 	return b;
+}
+
+void fact_take_name(struct fact_reader *r, char *to, size_t cap)
+{
+	size_t n = fact_take_u8(r);
+	memset(to, 0, cap);
+	if (n < cap)
+		fact_take(r, to, n);
+	else
+		r->bad = true;
 }

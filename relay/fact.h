@@ -8,13 +8,18 @@
  * JSON as clients get it; `extra` is what the relay itself needs, by type:
  *
  *	SESSION	 the signed manifest
- *	JOIN	 pub 32, role u8, approved u8, token hash 32, issued_at_ms u64
+ *	JOIN	 pub 32, role u8, approved u8, token hash 32, issued_at_ms u64;
+ *		 a runner: name, labels u8, each a name (u8 and bytes)
  *	ITEM	 id 22, author 32, kind u8, sha256 32, signature's first 16,
- *		 blob bytes u64, blob's file u64 (0: in the log)
+ *		 blob bytes u64, blob's file u64 (0: in the log);
+ *		 a job: inputs u8, each an id 22; a result: its job's id 22
  *	ACK	 id 22, pub 32			WANT	 id 22, pub 32
  *	EVICTED	 id 22				RESEEDED id 22, pub 32, file u64
  *	LEFT	 pub 32				REVOKED	 role u8
- *	CLOSED	 expires_at_ms u64 */
+ *	CLOSED	 expires_at_ms u64
+ *	JOB	 id 22, state u8, reason u8, the runner's pub 32 (0: none)
+ *	CANCEL	 id 22, pub 32
+ *	APPROVED pub 32				REJECTED pub 32 */
 #ifndef RELAY_FACT_H
 #define RELAY_FACT_H
 
@@ -45,6 +50,7 @@ const char *fact_audit(enum rec_type type);
 uint32_t fact_tag(const char *session_id);
 
 void fact_add_u64(struct buf *b, uint64_t v);
+void fact_add_name(struct buf *b, const char *name);	/* at most 255 */
 
 /* Taking extra apart, field by field.  bad is set when it runs short. */
 struct fact_reader {
@@ -54,5 +60,7 @@ struct fact_reader {
 void fact_take(struct fact_reader *r, void *to, size_t n);
 uint64_t fact_take_u64(struct fact_reader *r);
 uint8_t fact_take_u8(struct fact_reader *r);
+/* With a NUL; bad where it does not fit. */
+void fact_take_name(struct fact_reader *r, char *to, size_t cap);
 
 #endif

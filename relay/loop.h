@@ -51,5 +51,6 @@ void loop_reload(void);		/* certificate, access log; so is this */
 void loop_finish(void);
 void loop_post(int index, struct mail *m);
 int64_t loop_wall_ms(void);	/* Unix milliseconds */
+int64_t loop_mono_ms(void);	/* of the monotonic clock, never 0 */
 
 #endif

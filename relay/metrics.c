@@ -18,6 +18,22 @@ static void put_answers(struct buf *out, const struct metrics *m)
 			 i, (unsigned long long)m->answers[i]);
 }
 
+static void put_jobs(struct buf *out, const struct metrics *m)
+{
+	static const char *const open[] = { "assigned", "running" };
+	static const char *const ended[] = { "done", "failed" };
+	buf_add_str(out, "# HELP airlox_jobs open jobs by state\n"
+		    "# TYPE airlox_jobs gauge\n");
+	for (int i = 0; i < 2; i++)
+		buf_addf(out, "airlox_jobs{state=\"%s\"} %u\n", open[i],
+			 m->jobs[i]);
+	buf_add_str(out, "# HELP airlox_jobs_ended_total jobs that ended\n"
+		    "# TYPE airlox_jobs_ended_total counter\n");
+	for (int i = 0; i < 2; i++)
+		buf_addf(out, "airlox_jobs_ended_total{state=\"%s\"} %llu\n",
+			 ended[i], (unsigned long long)m->jobs_ended[i]);
+}
+
 void metrics_put(struct state *st, struct buf *out)
 {
 	struct metrics *m = &st->metrics;
@@ -41,6 +57,7 @@ void metrics_put(struct state *st, struct buf *out)
 	    m->bytes_in);
 	put(out, "blob_bytes_out_total", "counter", "bytes of blobs sent",
 	    m->bytes_out);
+	put_jobs(out, m);
 	put(out, "log_batches_total", "counter", "writes of the log, synced",
 	    m->batches);
 	put(out, "write_failures_total", "counter",

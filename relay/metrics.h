@@ -16,6 +16,8 @@ struct metrics {
 	atomic_ullong batches, write_failures;
 	atomic_ullong events_sent, bytes_in, bytes_out;
 	atomic_uint streams, connections;
+	atomic_uint jobs[2];		/* open ones: assigned, running */
+	atomic_ullong jobs_ended[2];	/* done, failed; since the start */
 };
 
 #define METRIC_ADD(counter, n) \

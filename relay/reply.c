@@ -4,6 +4,7 @@
 #include "core/json.h"
 #include "relay/access.h"
 #include "relay/reply.h"
+#include "relay/duty.h"
 #include "relay/tell.h"
 
 #define SKIP_MAX (64u * 1024)
@@ -136,10 +137,10 @@ static void piece(struct conn *c, const struct buf *b)
 void reply_listing(struct conn *c, enum text_kind text, uint32_t first,
 		   uint32_t end)
 {
-	bool events = text == TEXT_EVENTS;
+	bool lines = text == TEXT_AUDIT;
 	c->close |= c->req->http10;
 	settle_body(c);
-	head(c, 200, events ? "application/json" : "application/jsonl");
+	head(c, 200, lines ? "application/jsonl" : "application/json");
 	if (!c->req->http10)
 		buf_add_str(&c->out, "Transfer-Encoding: chunked\r\n");
 	buf_add_str(&c->out, "\r\n");
@@ -148,9 +149,10 @@ void reply_listing(struct conn *c, enum text_kind text, uint32_t first,
 	c->req->next = first;
 	c->req->end = end;
 	finish(c);
-	if (events) {
+	if (!lines) {
 		cleanup_buf struct buf b = { 0 };
-		buf_add_str(&b, "{\"events\":[");
+		buf_add_str(&b, text == TEXT_EVENTS ? "{\"events\":[" :
+						      "{\"runners\":[");
 		piece(c, &b);
 	}
 }
@@ -162,13 +164,15 @@ int reply_listing_more(struct conn *c)
 	cleanup_buf struct buf b = { 0 };
 	struct err e;
 	pthread_mutex_lock(&st->lock);
-	int rc = state_text(st, r->session, r->text, &r->next, r->end,
-			      PIECE, &b, &e);
+	int rc = r->text == TEXT_RUNNERS ?
+		 duty_text(st, r, PIECE, &b, &e) :
+		 state_text(st, r->session, r->text, &r->next, r->end, PIECE,
+			    &b, &e);
 	pthread_mutex_unlock(&st->lock);
 	if (rc < 0)
 		return -1;	/* the break tells that it is not all */
 	bool last = r->next >= r->end;
-	if (last && r->text == TEXT_EVENTS)
+	if (last && r->text != TEXT_AUDIT)
 		buf_add_str(&b, "]}");
 	if (b.len)
 		piece(c, &b);

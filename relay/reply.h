@@ -18,7 +18,8 @@ void reply_later(struct conn *c, int64_t wait_ms, const char *message);
 void reply_err(struct conn *c, const struct err *e);
 /* n bytes of fd from `at` on; fd is taken over. */
 void reply_file(struct conn *c, int fd, int64_t at, uint64_t n);
-/* The session's facts from the first up to `end`, piece by piece. */
+/* The session's facts (or participants) from the first up to `end`, piece by
+ * piece. */
 void reply_listing(struct conn *c, enum text_kind text, uint32_t first,
 		   uint32_t end);
 /* Adds the next piece to the output; listing is false after the last.  -1:

@@ -6,6 +6,7 @@
 #include "relay/route.h"
 
 #define BODY_IGNORED (8 * 1024)	/* of requests that need none */
+#define HEARTBEAT_MAX 1024
 #define S "/v1/sessions/{sid}"
 
 static const struct route routes[] = {
@@ -29,6 +30,23 @@ static const struct route routes[] = {
 	  serve_ack, NULL },
 	{ HTTP_POST, S "/items/{id}/want", WHO_ALL, BODY_IGNORED, NULL, NULL,
 	  serve_want, NULL },
+	{ HTTP_POST, S "/jobs", WHO_OWNER | WHO_SENDER, 0, upload_job_begin,
+	  upload_data, upload_end, serve_job_posted },
+	{ HTTP_GET, S "/jobs/{id}", WHO_ALL, 0, NULL, NULL, serve_job, NULL },
+	{ HTTP_POST, S "/jobs/{id}/claim", WHO_RUNNER, BODY_IGNORED, NULL,
+	  NULL, serve_claim, serve_claimed },
+	{ HTTP_POST, S "/jobs/{id}/cancel", WHO_OWNER | WHO_SENDER,
+	  BODY_IGNORED, NULL, NULL, serve_cancel, NULL },
+	{ HTTP_GET, S "/runners", WHO_ALL, 0, NULL, NULL, serve_runners,
+	  NULL },
+	{ HTTP_POST, S "/runners/{id}/approve", WHO_OWNER, BODY_IGNORED, NULL,
+	  NULL, serve_approve, NULL },
+	{ HTTP_POST, S "/runners/{id}/reject", WHO_OWNER, BODY_IGNORED, NULL,
+	  NULL, serve_reject, NULL },
+	{ HTTP_POST, S "/runners/me/heartbeat", WHO_RUNNER, HEARTBEAT_MAX,
+	  NULL, NULL, serve_heartbeat, NULL },
+	{ HTTP_GET, S "/runners/me/stream", WHO_RUNNER, 0, NULL, NULL,
+	  serve_duty, NULL },
 	{ HTTP_POST, S "/roles/{id}/revoke", WHO_OWNER, BODY_IGNORED, NULL,
 	  NULL, serve_revoke, NULL },
 	{ HTTP_POST, S "/leave", WHO_ALL, BODY_IGNORED, NULL, NULL,
@@ -126,24 +144,6 @@ static int read_numbers(struct req *r, const struct http_head *h)
 	return http_query_number(h->query, "after", &r->after) < 0 ? -1 : 0;
 }
 
-/* Each address has so many requests a minute, whatever they are. */
-static bool is_slow_enough(struct conn *c)
-{
-	static const struct addr none;
-	struct state *st = c->loop->st;
-	if (!st->limits.address_minute ||
-	    memcmp(&c->req->client, &none, sizeof none) == 0)
-		return true;
-	pthread_mutex_lock(&st->asking.lock);
-	int64_t wait_ms = rate_table_take(st->asking.asked, c->req->client,
-					  st->limits.address_minute,
-					  MINUTE_MS, c->loop->now_ms);
-	pthread_mutex_unlock(&st->asking.lock);
-	if (wait_ms)
-		reply_later(c, wait_ms, "too many requests from your address");
-	return !wait_ms;
-}
-
 void route_begin(struct conn *c, const struct http_head *h)
 {
 	struct parts parts = { { 0 }, { 0 } };
@@ -156,8 +156,6 @@ void route_begin(struct conn *c, const struct http_head *h)
 	r->route = find(h, &parts, &r->allow);
 	if (h->method == HTTP_OTHER)
 		c->close = true;	/* HEAD: no body is expected */
-	if (!is_slow_enough(c))
-		return;
 	if (!r->route) {
 		reply_error(c, r->allow ? 405 : 404,
 			    r->allow ? "bad_request" : "not_found",
@@ -184,8 +182,11 @@ void route_begin(struct conn *c, const struct http_head *h)
 		reply_error(c, 400, "bad_request", "malformed event number");
 	else if (!r->route->data && h->length > r->route->cap)
 		reply_error(c, 413, "too_large", "the body is too large");
-	else if (r->route->begin)
-		r->route->begin(c);
+	if (c->state != CONN_BODY || !r->route->begin)
+		return;
+	r->target = h->target;
+	r->route->begin(c);
+	r->target = (struct bytes){ 0 };
 }
 
 void route_commit(struct conn *c, struct intent *it)

@@ -15,6 +15,8 @@
 
 #define WHO_ANYONE 0u		/* no token */
 #define WHO_OWNER (1u << ROLE_OWNER)
+#define WHO_SENDER (1u << ROLE_SENDER)
+#define WHO_RUNNER (1u << ROLE_RUNNER)
 #define WHO_OBSERVER (1u << ROLE_OBSERVER)
 #define WHO_ALL 15u
 
@@ -59,8 +61,22 @@ void serve_audit(struct conn *c);
 void serve_blob(struct conn *c);
 void serve_ack(struct conn *c);
 void serve_want(struct conn *c);
+/* serve_job.c */
+void serve_job(struct conn *c);
+void serve_job_posted(struct conn *c, struct intent *it);
+void serve_job_again(struct conn *c, const char *id);	/* posted twice */
+void serve_claim(struct conn *c);
+void serve_claimed(struct conn *c, struct intent *it);
+void serve_cancel(struct conn *c);
+/* serve_runner.c */
+void serve_runners(struct conn *c);
+void serve_approve(struct conn *c);
+void serve_reject(struct conn *c);
+void serve_heartbeat(struct conn *c);
+void serve_duty(struct conn *c);
 /* upload.c */
 void upload_post_begin(struct conn *c);
+void upload_job_begin(struct conn *c);
 void upload_put_begin(struct conn *c);
 void upload_data(struct conn *c, struct bytes b);
 void upload_end(struct conn *c);

@@ -30,5 +30,6 @@ void serve_audit(struct conn *c)
 
 void serve_stream(struct conn *c)
 {
+	c->duty = false;
 	stream_begin(c, (uint64_t)(c->req->after + 1));
 }

@@ -5,15 +5,16 @@
 #include <unistd.h>
 
 #include "core/json.h"
+#include "relay/task.h"
 #include "relay/reply.h"
 #include "relay/route.h"
 
 /* The session key is one for all roles, so a runner is given only what it
- * needs: events, and what it posted itself. */
+ * needs: events, its jobs and their inputs, and what it posted itself. */
 static bool may_fetch(const struct participant *p, const struct item *it)
 {
 	return p->cert.role != ROLE_RUNNER || it->author == p ||
-	       (p->approved && it->kind == ITEM_EVENT);
+	       (p->approved && it->kind == ITEM_EVENT) || task_needs(p, it);
 }
 
 static int open_blob(struct conn *c, struct buf *small, int *fd, uint64_t *n,

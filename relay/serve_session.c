@@ -116,6 +116,15 @@ static void put_participant(struct buf *b, const struct join *j,
 	buf_add_byte(b, '}');
 }
 
+/* What a job can ask for. */
+static void put_runner(struct buf *extra, const struct runner_info *r)
+{
+	fact_add_name(extra, r->name);
+	buf_add_byte(extra, (uint8_t)r->label_n);
+	for (size_t i = 0; i < r->label_n; i++)
+		fact_add_name(extra, r->labels[i]);
+}
+
 void serve_join(struct conn *c)
 {
 	struct session *s = c->req->session;
@@ -137,6 +146,8 @@ void serve_join(struct conn *c)
 	buf_add_byte(&extra, approved);
 	buf_add(&extra, hash, HASH_SIZE);
 	fact_add_u64(&extra, (uint64_t)j.cert.issued_at_ms);
+	if (j.has_runner)
+		put_runner(&extra, &j.runner);
 	put_participant(&data, &j, body);
 	struct intent *it = intent_new(s, REC_JOIN, loop_wall_ms(),
 				       buf_bytes(&extra), buf_bytes(&data));
@@ -166,12 +177,35 @@ static void put_pub(struct buf *b, const struct participant *p)
 	json_put_b64(b, p->cert.pub, PRIM_PUB);
 }
 
-/* Whom it cuts off is known when its turn comes: check_intent says so. */
+static int begin_revoke(struct req *r, struct buf *data, enum role *role)
+{
+	struct session *s = r->session;
+	if (role_parse(role, bytes_str(r->id)) < 0 || *role == ROLE_OWNER)
+		return -1;
+	buf_add_str(data, "{\"participants\":[");
+	bool first = true;
+	for (uint32_t i = 0; i < s->part_n; i++) {
+		if (s->part[i]->gone || s->part[i]->cert.role != *role)
+			continue;
+		if (!first)
+			buf_add_byte(data, ',');
+		first = false;
+		put_pub(data, s->part[i]);
+	}
+	buf_addf(data, "],\"role\":\"%s\"}", role_word(*role));
+	return 0;
+}
+
 void serve_revoke(struct conn *c)
 {
 	struct req *r = c->req;
+	struct state *st = c->loop->st;
+	cleanup_buf struct buf data = { 0 };
 	enum role role;
-	if (role_parse(&role, bytes_str(r->id)) < 0 || role == ROLE_OWNER) {
+	pthread_mutex_lock(&st->lock);
+	int rc = begin_revoke(r, &data, &role);
+	pthread_mutex_unlock(&st->lock);
+	if (rc < 0) {
 		reply_error(c, 400, "bad_request",
 			    "revoke one of sender, observer, runner");
 		return;
@@ -179,7 +213,7 @@ void serve_revoke(struct conn *c)
 	uint8_t word = (uint8_t)role;
 	struct intent *it = intent_new(r->session, REC_REVOKED, loop_wall_ms(),
 				       (struct bytes){ &word, 1 },
-				       bytes_str(""));
+				       buf_bytes(&data));
 	if (it) {
 		it->by = r->by;
 		it->role = role;

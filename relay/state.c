@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "relay/state.h"
+#include "relay/task.h"
 #include "relay/tell.h"
 
 #define BUCKETS 4096
@@ -12,10 +12,8 @@ int state_init(struct state *st, const struct limits *limits, struct err *e)
 	pthread_mutex_init(&st->lock, NULL);
 	st->bucket = calloc(BUCKETS, sizeof *st->bucket);
 	st->makers = rate_table_new();
-	pthread_mutex_init(&st->asking.lock, NULL);
-	st->asking.asked = rate_table_new();
 	st->free_bytes = -1;
-	return st->bucket && st->makers && st->asking.asked ? 0 :
+	return st->bucket && st->makers ? 0 :
 	       err_set(e, ERR_MEMORY, "out of memory");
 }
 
@@ -50,8 +48,6 @@ void state_free(struct state *st)
 		}
 	free(st->bucket);
 	rate_table_free(st->makers);
-	rate_table_free(st->asking.asked);
-	pthread_mutex_destroy(&st->asking.lock);
 	pthread_mutex_destroy(&st->lock);
 }
 
@@ -90,6 +86,7 @@ static void item_free(struct item *it)
 		close(it->file.fd);
 	free(it->waiting);
 	free(it->want);
+	task_free(it->job);
 	free(it);
 }
 
@@ -102,8 +99,10 @@ void state_unref(struct session *s)
 			next = it->next;
 			item_free(it);
 		}
-	for (uint32_t i = 0; i < s->part_n; i++)
+	for (uint32_t i = 0; i < s->part_n; i++) {
+		task_free_runner(s->part[i]->runner);
 		free(s->part[i]);
+	}
 	free(s->part);
 	free(s->item);
 	free(s->rec);

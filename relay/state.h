@@ -29,6 +29,7 @@ struct participant {
 	uint8_t token[HASH_SIZE];	/* SHA-256 of the token */
 	bool approved;			/* a runner's; true for others */
 	bool gone;			/* left, rejected or revoked */
+	struct runner *runner;		/* task.h; NULL: none */
 	uint64_t end_seq;		/* the last event it is told of */
 	uint32_t want_n;		/* of its wants, open ones */
 	uint32_t stream_n;		/* its open streams */
@@ -55,6 +56,7 @@ struct item {
 	bool acked, is_due;		/* somebody has it; in session.due */
 	struct want *want;
 	uint32_t want_n;
+	struct task *job;		/* task.h; NULL: none */
 };
 
 struct session {
@@ -77,6 +79,8 @@ struct session {
 	uint64_t assigned;		/* the commit thread's: next seq */
 	uint64_t blob_bytes;
 	struct item *due;		/* every recipient has them: evict */
+	struct task *jobs;		/* the open ones */
+	uint64_t turns;			/* jobs given so far */
 	struct hub hub;
 	struct rate transfer;
 };
@@ -91,10 +95,6 @@ struct state {
 	bool look;			/* nothing may be changed */
 	struct limits limits;
 	struct rate_table *makers;	/* of sessions, by address */
-	struct {
-		pthread_mutex_t lock;
-		struct rate_table *asked;	/* requests, by address */
-	} asking;
 	struct metrics metrics;
 	/* not under the lock: */
 	atomic_bool low;		/* the disk has less than it should */
@@ -143,7 +143,7 @@ int state_add_closed(struct state *st, const char *id, int64_t expires_ms);
 
 /* The facts of s from *n up to `end` as text, until out holds `enough` bytes;
  * *n is the next then.  Events are counted by seq, the audit trail by fact. */
-enum text_kind { TEXT_EVENTS, TEXT_AUDIT, TEXT_STREAM };
+enum text_kind { TEXT_EVENTS, TEXT_AUDIT, TEXT_STREAM, TEXT_RUNNERS };
 int state_text(struct state *st, struct session *s, enum text_kind as,
 		 uint32_t *n, uint32_t end, size_t enough, struct buf *out,
 		 struct err *e);

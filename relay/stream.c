@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "relay/crowd.h"
 #include "relay/reply.h"
+#include "relay/duty.h"
 #include "relay/state.h"
 #include "relay/stream.h"
 
@@ -40,18 +39,6 @@ static void count_stream(struct state *st, struct participant *p,
 	atomic_fetch_add(&st->metrics.streams, (unsigned)n);
 }
 
-/* Behind a proxy a stream is what a connection is elsewhere: from here on it
- * is its client's. */
-static bool enter_client(struct conn *c)
-{
-	if (memcmp(&c->req->client, &c->peer, sizeof c->peer) == 0)
-		return true;
-	if (!crowd_enter(&c->loop->st->limits, &c->req->client))
-		return false;
-	c->peer = c->req->client;
-	return true;
-}
-
 void stream_begin(struct conn *c, uint64_t cursor)
 {
 	struct session *s = c->req->session;
@@ -64,12 +51,6 @@ void stream_begin(struct conn *c, uint64_t cursor)
 	if (cursor > s->event_n)
 		cursor = s->event_n;
 	pthread_mutex_unlock(&c->loop->st->lock);
-	if (ch && !enter_client(c)) {
-		pthread_mutex_lock(&c->loop->st->lock);
-		count_stream(c->loop->st, c->req->by, ch, -1);
-		pthread_mutex_unlock(&c->loop->st->lock);
-		room = false;
-	}
 	if (!room) {
 		reply_later(c, STALL_MS, "too many streams are open; close "
 			    "some, or try again later");
@@ -175,6 +156,12 @@ static enum next look(struct conn *c, struct frame **f, size_t *n)
 	struct session *s = c->session;
 	enum next what = NEXT_FRAMES;
 	pthread_mutex_lock(&c->loop->st->lock);
+	if (c->duty) {
+		what = c->by->gone || s->closed ? NEXT_END :
+		       duty_news(c) ? NEXT_OWN : NEXT_NONE;
+		pthread_mutex_unlock(&c->loop->st->lock);
+		return what;
+	}
 	uint64_t end = c->by->end_seq;
 	*n = c->cursor > end ? 0 : hub_gather(&s->hub, c->cursor, f);
 	if (*n && end != FACT_NO_SEQ && c->cursor + *n > end + 1) {

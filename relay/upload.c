@@ -11,12 +11,14 @@
 
 #include "core/json.h"
 #include "relay/check.h"
+#include "relay/task.h"
 #include "relay/pool.h"
 #include "relay/reply.h"
 #include "relay/route.h"
 
 struct upload {
 	bool put;
+	struct aim *target;		/* of a job */
 	struct buf head;		/* length and envelope */
 	struct envelope env;
 	bool has_env;
@@ -44,6 +46,7 @@ void upload_free(struct conn *c)
 	hash_free(u->hash);
 	buf_free(&u->head);
 	buf_free(&u->small);
+	free(u->target);
 	free(u);
 	c->req->upload = NULL;
 }
@@ -113,6 +116,24 @@ void upload_post_begin(struct conn *c)
 		upload_new(c, false);
 }
 
+void upload_job_begin(struct conn *c)
+{
+	struct aim *t = calloc(1, sizeof *t);
+	struct err e;
+	int rc = !t ? err_set(&e, ERR_MEMORY, "out of memory") :
+		 !c->req->target.p ?
+		 err_set(&e, ERR_INVALID, "a job needs Airlox-Target") :
+		 aim_parse(t, c->req->target, &e);
+	if (rc < 0)
+		reply_err(c, &e);
+	else
+		upload_post_begin(c);
+	if (c->req->upload)
+		c->req->upload->target = t;
+	else
+		free(t);
+}
+
 /* What is known of the item that is to be re-seeded; under the lock. */
 static int find_evicted(struct conn *c, struct upload *u, const char **error,
 			const char **message)
@@ -167,6 +188,11 @@ static void judge(struct conn *c, struct upload *u, uint64_t rest)
 		reply_err(c, &e);
 		return;
 	}
+	if ((u->env.header.kind == ITEM_JOB) != (u->target != NULL)) {
+		reply_error(c, 400, "bad_request", "a job is posted to jobs, "
+			    "and nothing else is");
+		return;
+	}
 	memcpy(u->id, u->env.header.id, sizeof u->id);
 	u->expected = (uint64_t)u->env.header.size + BLOB_OVERHEAD;
 	if (r->has_length && rest != u->expected) {
@@ -178,7 +204,9 @@ static void judge(struct conn *c, struct upload *u, uint64_t rest)
 	int rc = check_new_id(r->session, u->id, r->by, NULL, u->env.sig,
 			      &error, &message);
 	pthread_mutex_unlock(&st->lock);
-	if (rc < 0)
+	if (rc < 0 && u->target && strcmp(error, "duplicate") == 0)
+		serve_job_again(c, u->id);
+	else if (rc < 0)
 		reply_error(c, 409, error, message);
 	else if (route_transfer(c, u->expected) &&
 		 begin_blob(c, u, &e) < 0)
@@ -253,12 +281,45 @@ void upload_data(struct conn *c, struct bytes b)
 
 /* ---- the end ---- */
 
+/* The item of this session that a reference pins, or NULL. */
+static const struct item *pinned(struct session *s, const struct item_ref *ref)
+{
+	const struct item *it = state_item(s, ref->id);
+	return it && memcmp(it->sha256, ref->sha256, HASH_SIZE) == 0 ? it :
+								       NULL;
+}
+
+/* What a job's runner will need, and which job a result is for: only from
+ * the header can a relay know. */
+static void add_refs(struct conn *c, struct buf *extra,
+		     const struct item_header *h, char job_id[ITEM_ID + 1])
+{
+	struct session *s = c->req->session;
+	cleanup_buf struct buf inputs = { 0 };
+	pthread_mutex_lock(&c->loop->st->lock);
+	for (size_t i = 0; i < h->ref_n; i++) {
+		const struct item *it = pinned(s, &h->refs[i]);
+		if (it && it->job && !job_id[0])
+			memcpy(job_id, it->id, ITEM_ID);
+		else if (it && it->kind == ITEM_FILE)
+			buf_add(&inputs, it->id, ITEM_ID);
+	}
+	pthread_mutex_unlock(&c->loop->st->lock);
+	if (h->kind == ITEM_JOB) {
+		buf_add_byte(extra, (uint8_t)(inputs.len / ITEM_ID));
+		buf_add(extra, inputs.data, inputs.len);
+	} else if (h->kind == ITEM_RESULT && job_id[0]) {
+		buf_add(extra, job_id, ITEM_ID);
+	}
+}
+
 static struct intent *post_intent(struct conn *c, struct upload *u,
 				  const uint8_t sha256[HASH_SIZE])
 {
 	struct req *r = c->req;
 	const struct item_header *h = &u->env.header;
 	cleanup_buf struct buf extra = { 0 }, data = { 0 };
+	char job_id[ITEM_ID + 1] = "";
 	buf_add(&extra, u->id, ITEM_ID);
 	buf_add(&extra, h->author, PRIM_PUB);
 	buf_add_byte(&extra, (uint8_t)h->kind);
@@ -266,14 +327,20 @@ static struct intent *post_intent(struct conn *c, struct upload *u,
 	buf_add(&extra, u->env.sig, FACT_SIG);
 	fact_add_u64(&extra, u->expected);
 	fact_add_u64(&extra, u->blob.name);
+	add_refs(c, &extra, h, job_id);
 	buf_add_str(&data, "{\"envelope\":");
 	json_put_string(&data, (struct bytes){ u->head.data + 4,
 					       u->head.len - 4 });
 	buf_add_byte(&data, '}');
 	struct intent *it = intent_new(r->session, REC_ITEM, loop_wall_ms(),
 				       buf_bytes(&extra), buf_bytes(&data));
-	if (it)
-		memcpy(it->sig, u->env.sig, FACT_SIG);
+	if (!it)
+		return NULL;
+	memcpy(it->sig, u->env.sig, FACT_SIG);
+	memcpy(it->job_id, job_id, sizeof job_id);
+	it->kind = h->kind;
+	it->target = u->target;
+	u->target = NULL;
 	return it;
 }
 

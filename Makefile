@@ -27,7 +27,8 @@ CC ?= cc
 PKGCONF := pkg-config
 
 # Each third-party library and the room that may include it: docs/DESIGN.md.
-PKGS := libsodium libcrypto zlib libpng libjpeg libwebpdemux libwebp libcurl libcjson fuse3
+PKGS := libsodium libcrypto zlib libpng libjpeg libwebpdemux libwebp libcurl libcjson fuse3 \
+	yaml-0.1
 PKG_CFLAGS := $(shell $(PKGCONF) --cflags $(PKGS) 2>/dev/null)
 
 # A machine without the packages should hear it in one sentence.
@@ -54,11 +55,13 @@ LIBS_core := -lsodium -lcrypto -lpng -ljpeg -lwebpdemux -lwebp -lz -lunistring
 LIBS_airloxfs := -lcurl -lcjson -lfuse3 -lseccomp $(LIBS_core) -lpthread
 LIBS_tests := -lssl $(LIBS_airloxfs)
 LIBS_relay := -lssl -lsodium -lcrypto -lunistring -lpthread
+LIBS_box := -lyaml -lssl -lsodium -lcrypto -lunistring -lpthread
 
 core_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/*.c))
 host_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/host/*.c))
 mount_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard airloxfs/*.c airloxfs/cmd/*.c))
 relay_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard relay/*.c))
+box_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard runner/policy/*.c runner/broker/*.c runner/box/*.c))
 unit_bin := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*.c))
 helper_bin := $(patsubst tests/hostile/%.c,$(B)/tests/hostile/%,$(wildcard tests/hostile/*.c))
 bench_bin := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
@@ -66,7 +69,7 @@ bench_bin := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/benc
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2);)
 
-all: $(B)/airloxfs $(B)/airlox-relay
+all: $(B)/airloxfs $(B)/airlox-relay $(B)/airlox-box
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -86,6 +89,9 @@ $(B)/airlox-relay: $(relay_o) $(B)/libcore.a
 $(B)/airloxfs: $(mount_o) $(B)/libhost.a $(B)/libcore.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_airloxfs)
 
+$(B)/airlox-box: $(box_o) $(B)/libcore.a
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_box)
+
 # A unit test stands on the libraries; the rooms of the programs, but for
 # their mains, are libraries to it as well.
 $(B)/librelay.a: $(filter-out %/main.o,$(relay_o))
@@ -94,6 +100,14 @@ $(B)/librelay.a: $(filter-out %/main.o,$(relay_o))
 $(B)/libmount.a: $(filter-out %/main.o,$(mount_o))
 	@mkdir -p $(@D) && rm -f $@
 	$(call say,AR,$@)ar rcs $@ $^
+# The relay has names of its own for what the box has too, so a test of the
+# box, box_NAME, is linked with the box alone.
+$(B)/libbox.a: $(filter-out %/main.o,$(box_o))
+	@mkdir -p $(@D) && rm -f $@
+	$(call say,AR,$@)ar rcs $@ $^
+$(B)/tests/unit/box_%: $(B)/obj/tests/unit/box_%.o $(B)/libbox.a $(B)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_box)
 test_libs := $(B)/librelay.a $(B)/libmount.a $(B)/libhost.a $(B)/libcore.a
 $(B)/tests/%: $(B)/obj/tests/%.o $(test_libs)
 	@mkdir -p $(@D)
@@ -140,6 +154,9 @@ fuzz_bin := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(wildcard tests/fuzz/*.
 $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(test_libs)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_tests)
+$(B)/tests/fuzz/box_%: $(B)/obj/tests/fuzz/box_%.o $(B)/libbox.a $(B)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_box)
 fuzz-bin: $(fuzz_bin)
 fuzz:
 	$(Q)$(MAKE) --no-print-directory B=build/fuzz CC=clang OPT='-O1 -g -Wno-error' \
@@ -160,7 +177,7 @@ put_unit = install -d $(DESTDIR)$(UNITDIR)/$(2) && sed 's|/usr/local/bin|$(BINDI
 	systemd/$(1).service >$(DESTDIR)$(UNITDIR)/$(2)/$(1).service && \
 	chmod 644 $(DESTDIR)$(UNITDIR)/$(2)/$(1).service
 man_sections := $(sort $(patsubst .%,%,$(suffix $(wildcard man/*.[1-9]))))
-programs := $(B)/airloxfs $(B)/airlox-relay
+programs := $(B)/airloxfs $(B)/airlox-relay $(B)/airlox-box
 install: all
 	$(Q)$(call put,$(programs),$(BINDIR),755)
 	$(Q)$(foreach s,$(man_sections),$(call put,$(wildcard man/*.$(s)),$(MANDIR)/man$(s)) &&) :

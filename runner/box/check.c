@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "runner/box/check.h"
+#include "runner/box/say.h"
+#include "runner/policy/show.h"
+#include "runner/policy/tree.h"
+
+static const char help[] =
+	"usage: airlox-box check POLICY [--url URL] [--method M] [--json]\n\n"
+	"Reads a policy, prints its rules in order, what is missing and what "
+	"is risky.\n\n"
+	"  --url URL     what would happen to a request, and why\n"
+	"  --method M    its method (default GET)\n"
+	"  --json        the policy as JSON\n";
+
+static int read_all(int fd, struct buf *out, struct err *e)
+{
+	for (;;) {
+		uint8_t *to = buf_room(out, 16384);
+		ssize_t n = to ? read(fd, to, 16384) : -1;
+		if (!to)
+			return err_set(e, ERR_MEMORY, "out of memory");
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(e, "cannot read it");
+		if (n == 0)
+			return 0;
+		out->len += (size_t)n;
+		if (out->len > TREE_BYTES_MAX)
+			return err_set(e, ERR_POLICY, "a policy is at most "
+				       "256 KiB");
+	}
+}
+
+struct policy *check_read(const char *path, struct buf *text, struct err *e)
+{
+	cleanup_buf struct buf own = { 0 };
+	struct buf *to = text ? text : &own;
+	bool in = !strcmp(path, "-");
+	cleanup_fd int fd = in ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	struct policy *p = NULL;
+	if (!in && fd < 0)
+		err_sys(e, "cannot open it");
+	else if (read_all(in ? STDIN_FILENO : fd, to, e) == 0)
+		p = policy_read(buf_bytes(to), e);
+	if (!p)
+		err_prefix(e, "%s", in ? "stdin" : path);
+	return p;
+}
+
+struct options {
+	const char *policy, *url, *method;
+	bool json, help;
+};
+
+static int read_options(struct options *o, int argc, char **argv,
+			struct err *e)
+{
+	*o = (struct options){ .method = "GET" };
+	for (int i = 1; i < argc; i++) {
+		const char *s = argv[i];
+		const char **value = !strcmp(s, "--url") ? &o->url :
+				     !strcmp(s, "--method") ? &o->method :
+				     NULL;
+		if (value && i + 1 < argc)
+			*value = argv[++i];
+		else if (value)
+			return err_set(e, ERR_USAGE, "%s needs a value", s);
+		else if (!strcmp(s, "--json"))
+			o->json = true;
+		else if (!strcmp(s, "--help") || !strcmp(s, "-h"))
+			o->help = true;
+		else if (s[0] == '-' && s[1])
+			return err_set(e, ERR_USAGE, "no flag %s; see "
+				       "airlox-box check --help", s);
+		else if (o->policy)
+			return err_set(e, ERR_USAGE, "one policy at a time");
+		else
+			o->policy = s;
+	}
+	return o->policy || o->help ? 0 :
+	       err_set(e, ERR_USAGE, "which policy? see airlox-box check "
+		       "--help");
+}
+
+static int check_url(const struct policy *p, const struct options *o)
+{
+	cleanup_buf struct buf out = { 0 };
+	struct err e;
+	bool allowed = false;
+	if (show_url(&out, p, o->method, o->url, &allowed, &e) < 0)
+		return say_fail(&e);
+	say_text(buf_bytes(&out));
+	return allowed ? 0 : err_exit(ERR_FORBIDDEN);
+}
+
+/* Each line behind the policy's name, on stderr. */
+static void say_lines(const char *name, const char *kind, struct buf *text)
+{
+	char *save = NULL, *all = buf_cstr(text);
+	for (char *s = all ? strtok_r(all, "\n", &save) : NULL; s;
+	     s = strtok_r(NULL, "\n", &save))
+		say_note("%s%s: %s", kind, name, s);
+}
+
+static int check_all(const struct policy *p, const struct options *o)
+{
+	cleanup_buf struct buf out = { 0 }, risks = { 0 }, missing = { 0 };
+	size_t lacks = show_missing(&missing, p);
+	if (o->json) {
+		show_json(&out, p);
+		say_json(buf_bytes(&out));
+	} else {
+		show_rules(&out, p);
+		show_risks(&risks, p);
+		say_text(buf_bytes(&out));
+	}
+	say_lines(o->policy, "warning: ", &risks);
+	say_lines(o->policy, "", &missing);
+	return lacks ? err_exit(ERR_POLICY) : 0;
+}
+
+int check_main(int argc, char **argv)
+{
+	struct options o;
+	struct err e;
+	if (read_options(&o, argc, argv, &e) < 0)
+		return say_fail(&e);
+	if (o.help) {
+		say_text(bytes_str(help));
+		return 0;
+	}
+	struct policy *p = check_read(o.policy, NULL, &e);
+	if (!p)
+		return say_fail(&e);
+	int r = o.url ? check_url(p, &o) : check_all(p, &o);
+	policy_free(p);
+	return r;
+}

@@ -216,13 +216,15 @@ static void *stream_thread(void *arg)
 			break;
 		if (rc == 0)
 			err_set(&e, ERR_NET, "the relay ended the stream");
-		if (e.code == ERR_NET)
+		if (rc > 0)
+			mount_online(m);
+		else if (e.code == ERR_NET)
 			mount_offline(m, &e);
 		else
 			mount_heard(m, &e);
 		if (is_over(m))
 			break;
-		tries = delivered ? 0 : tries + 1;
+		tries = delivered || rc > 0 ? 0 : tries + 1;
 		if (!deliver_pause(d, peer_delay_ms(tries,
 				wire_retry_after_ms(d->wire))) || !resume(d))
 			break;

@@ -220,7 +220,7 @@ int feed_follow(struct feed *f, int64_t end_ms, struct err *e)
 			return 0;
 		if (r < 0 && !peer_may_retry(e))
 			return peer_heard(f->peer, e) ? 0 : -1;
-		if (heard)
+		if (heard || r > 0)
 			tries = 0;
 		wait_ms(min64(peer_delay_ms(tries, wire_retry_after_ms(
 						    f->listen)),

@@ -315,13 +315,20 @@ static bool set_call(struct rest *r, const char *url, struct curl_slist *list)
 	return ok;
 }
 
+static int patience(const struct rest_call *c)
+{
+	if (c->first_ms && !c->received)
+		return c->first_ms;
+	return c->stall_ms ? c->stall_ms : STALL_MS;
+}
+
 /* Runs the transfer to its end; CURLE_ABORTED_BY_CALLBACK after rest_abort,
  * CURLE_OPERATION_TIMEDOUT where nothing moved. */
 static CURLcode drive(struct rest *r)
 {
-	int stall = r->call->stall_ms ? r->call->stall_ms : STALL_MS;
 	for (;;) {
 		int running = 0, left = 0;
+		int stall = patience(r->call);
 		if (atomic_load(&r->aborted))
 			return CURLE_ABORTED_BY_CALLBACK;
 		if (curl_multi_perform(r->multi, &running) != CURLM_OK)

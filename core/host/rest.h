@@ -60,6 +60,8 @@ struct rest_call {
 	int connect_ms;		/* 0: 10 s */
 	int total_ms;		/* 0: no limit */
 	int stall_ms;		/* no byte either way for so long; 0: 30 s */
+	int first_ms;		/* the same before the answer's first; 0: as
+				 * stall_ms */
 
 	/* out */
 	int http;		/* the status, 0 where there was none */

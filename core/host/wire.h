@@ -44,7 +44,9 @@ int wire_join(struct wire *w, struct bytes signed_join,
 
 /* Blocks, calling `on` for each event and comment, until the relay ends the
  * stream (0), `on` says -1, the connection is lost or silent for 45 s, or
- * wire_abort.  after < 0: from the beginning.  *delivered counts what came. */
+ * wire_abort.  after < 0: from the beginning.  *delivered counts what came.
+ * 1: nothing of the stream came through, as if a proxy kept it back, and the
+ * relay was asked for a list instead. */
 int wire_stream(struct wire *w, int64_t after,
 		int (*on)(void *arg, const struct event *ev, struct err *e),
 		void *arg, uint64_t *delivered, struct err *e);

@@ -247,6 +247,29 @@ def idle(relay):
     party.end()
 
 
+def buffers(relay):
+    """R1's other half: a proxy that keeps what it gets, whatever the relay
+    asks of it, until it has had 3 s of silence."""
+    port = free_port()
+    nginx("buffers", f"server {{ listen 127.0.0.1:{port}; location / {{ "
+          f"proxy_pass http://127.0.0.1:{relay.port}; proxy_http_version 1.1; "
+          "proxy_read_timeout 3s; proxy_buffering on; proxy_buffers 8 64k; "
+          "proxy_ignore_headers X-Accel-Buffering; } }\n", port)
+    made = lib.run_cli(lib.AIRLOXFS, "olga", "create", "--json", "--relay",
+                       f"http://127.0.0.1:{port}")
+    invite = lib.json.loads(made.stdout)["invites"]["sender"]
+    a, b = lib.Mount("abuf", invite), lib.Mount("bbuf", invite)
+    for i in range(3):
+        began = time.monotonic()
+        b.entry(a.send(f"note{i}.md", b"hello\n"), 20)
+        took = time.monotonic() - began
+        lib.ok(took < 4 * lib.SLOW, "a proxy that buffers, from mount to "
+               f"mount: within one timeout and a second ({took:.1f} s)")
+        lib.ok(b.read("status").startswith(b"online"), "online")
+    a.end()
+    b.end()
+
+
 # --- where nginx refuses, we refuse ----------------------------------------
 
 GOOD = (b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
@@ -370,6 +393,7 @@ def main():
         carries(relay, port, name)
         mounts(port, name)
     idle(relay)
+    buffers(relay)
     lib.same(relay.stop(), 0, "a quiet end")
 
 

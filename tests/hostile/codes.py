@@ -4,12 +4,15 @@
 
     codes.py PORT FILE    the first line on stdout is our port; FILE holds the
                           statuses that the next posts of items get instead of
-                          an answer of the relay: "507 429 503", one each
+                          an answer of the relay: "507 429 503", one each;
+                          "429:2" says to come back in 2 s.  FILE.log gets
+                          the time of each post, in seconds, and its status
 """
 import http.client
 import os
 import sys
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PORT, FILE = int(sys.argv[1]), sys.argv[2]
@@ -25,7 +28,7 @@ def next_code():
         with open(FILE + ".new", "w") as f:
             f.write(" ".join(codes[1:]))
         os.rename(FILE + ".new", FILE)
-        return int(codes[0])
+        return codes[0]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -34,8 +37,10 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *words):
         pass
 
-    def answer(self, status, body, kind="application/json"):
+    def answer(self, status, body, kind="application/json", later=""):
         self.send_response(status)
+        if later:
+            self.send_header("Retry-After", later)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -45,9 +50,11 @@ class Handler(BaseHTTPRequestHandler):
         n = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(n) if n else None
         if self.command == "POST" and self.path.endswith("/items"):
-            code = next_code()
+            code, _, later = (next_code() or "").partition(":")
+            with lock, open(FILE + ".log", "a") as f:
+                f.write(f"{time.monotonic()} {code or 0}\n")
             if code:
-                return self.answer(code, b'{"error":"no"}')
+                return self.answer(int(code), b'{"error":"no"}', later=later)
         relay = http.client.HTTPConnection("127.0.0.1", PORT)
         relay.request(self.command, self.path, body, {
             k: v for k, v in self.headers.items() if k.lower() not in (

@@ -58,6 +58,7 @@ struct deliver {
 
 	pthread_mutex_t lock;	/* guards all below */
 	pthread_cond_t more;	/* the acker, and deliver_pause */
+	size_t unseen;		/* items that were taken, not yet revealed */
 	bool ending;
 	unsigned kicks;		/* waiters of deliver_pause go on */
 	struct queue small, large;

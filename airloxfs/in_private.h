@@ -8,6 +8,9 @@
 #include "airloxfs/store.h"
 
 #define IN_SLOTS 4096
+#define REFUSALS_SHOWN 1000	/* the newest, in rejected/ */
+#define REFUSALS_TOLD 1000	/* one by one in an hour; more are counted */
+#define REFUSALS_MS (INT64_C(3600) * 1000)
 
 struct in_item {
 	struct in_item *next;	/* in its slot */
@@ -33,6 +36,10 @@ struct in {
 	bool stuck;		/* a note was lost: the cursor stays before it,
 				 * and the next mount hears of it again */
 	struct missing *missing;
+	/* refusals that were told one by one, since when (monotonic), and how
+	 * many since then were only counted */
+	unsigned told, untold;
+	int64_t told_since_ms;
 };
 
 /* Called with in->lock. */

@@ -297,6 +297,13 @@ static bool fits(struct deliver *d, uint64_t n)
 	return fit;
 }
 
+static void count_unseen(struct deliver *d, int by)
+{
+	pthread_mutex_lock(&d->lock);
+	d->unseen += (size_t)by;
+	pthread_mutex_unlock(&d->lock);
+}
+
 static int room_for(struct deliver *d, uint64_t n, struct err *e)
 {
 	struct mount *m = d->m;
@@ -309,6 +316,16 @@ static int room_for(struct deliver *d, uint64_t n, struct err *e)
 		return err_set(e, ERR_FULL, "the disk of %s is nearly full: "
 			       "make room, items are fetched when there is "
 			       "some", m->peer->cache->path);
+	pthread_mutex_lock(&d->lock);
+	size_t items = d->unseen;
+	pthread_mutex_unlock(&d->lock);
+	mount_lock(m);
+	items += tree_count(m->dir_in);
+	mount_unlock(m);
+	if (items >= m->opt.items_max)
+		return err_set(e, ERR_FULL, "in/ has %zu entries, and more are "
+			       "too many: rm what is not needed, or mount "
+			       "with a larger --items-max", items);
 	if (fits(d, n))
 		return 0;
 	return err_set(e, ERR_FULL, "an item of %llu bytes is too much for "
@@ -334,8 +351,10 @@ static int take_item(struct deliver *d, struct wire *w, struct task *t,
 		return 1;
 	if (t->fd >= 0)
 		t->fresh = in_verify(m, inc, t->fd, e);
-	if (t->fresh)
+	if (t->fresh) {
+		count_unseen(d, 1);
 		return 0;
+	}
 	if (t->fd >= 0 && is_passing(e) && e->code != ERR_FULL &&
 	    ++t->faults >= LANE_FAULTS)
 		return cannot_check(d, t, e);
@@ -361,32 +380,6 @@ static void wait_for_room(struct mount *m, bool *waits, const struct err *e)
 	m->waiting += (unsigned)full - (unsigned)*waits;
 	mount_unlock(m);
 	*waits = full;
-}
-
-static void take_until_done(struct deliver *d, struct wire *w,
-			    struct task *t)
-{
-	struct err e = { 0 };
-	unsigned tries = 0;
-	bool waits = false;
-	for (;;) {
-		int rc = take_item(d, w, t, &e);
-		if (rc == 1)
-			set_pending(d, t, &e);
-		wait_for_room(d->m, &waits, rc < 0 ? &e : NULL);
-		if (rc >= 0)
-			return;
-		if (!waits)
-			mount_heard(d->m, &e);
-		int64_t ms = e.code == ERR_NET || e.code == ERR_RATE
-			? peer_delay_ms(tries++, wire_retry_after_ms(w))
-			: RETRY_MS;
-		if (!deliver_pause(d, ms) || d->m->closed) {
-			wait_for_room(d->m, &waits, NULL);
-			t->abandoned = true;
-			return;
-		}
-	}
 }
 
 static void reseed(struct deliver *d, struct wire *w, const struct task *t)
@@ -423,21 +416,58 @@ static int make_durable(struct deliver *d, struct task **v, size_t n,
 	       in_sync(d->m->in, e) < 0 ? -1 : 0;
 }
 
+/* Items that were taken and share a sync. */
+struct batch {
+	struct task *v[LANE_BATCH];
+	size_t n;
+};
+
 /* Durable first, then visible, then acknowledged. */
-static void reveal_batch(struct deliver *d, struct task **v, size_t n)
+static void reveal_batch(struct deliver *d, struct batch *b)
 {
 	struct err e;
-	while (n && make_durable(d, v, n, &e) < 0) {
+	while (b->n && make_durable(d, b->v, b->n, &e) < 0) {
 		mount_failed(d->m, &e);
 		if (!deliver_pause(d, RETRY_MS))
 			break;
 	}
-	for (size_t i = 0; i < n; i++) {
-		if (v[i]->fresh) {
-			in_reveal(d->m, v[i]->fresh);
-			push_ack(d, v[i]->inc->env.header.id);
+	for (size_t i = 0; i < b->n; i++) {
+		struct task *t = b->v[i];
+		if (t->fresh) {
+			count_unseen(d, -1);
+			in_reveal(d->m, t->fresh);
+			push_ack(d, t->inc->env.header.id);
 		}
-		settle(d, v[i]);
+		settle(d, t);
+	}
+	b->n = 0;
+}
+
+/* Whoever must wait lets those be seen first that are ready. */
+static void take_until_done(struct deliver *d, struct wire *w,
+			    struct task *t, struct batch *ready)
+{
+	struct err e = { 0 };
+	unsigned tries = 0;
+	bool waits = false;
+	for (;;) {
+		int rc = take_item(d, w, t, &e);
+		if (rc == 1)
+			set_pending(d, t, &e);
+		wait_for_room(d->m, &waits, rc < 0 ? &e : NULL);
+		if (rc >= 0)
+			return;
+		reveal_batch(d, ready);
+		if (!waits)
+			mount_heard(d->m, &e);
+		int64_t ms = e.code == ERR_NET || e.code == ERR_RATE
+			? peer_delay_ms(tries++, wire_retry_after_ms(w))
+			: RETRY_MS;
+		if (!deliver_pause(d, ms) || d->m->closed) {
+			wait_for_room(d->m, &waits, NULL);
+			t->abandoned = true;
+			return;
+		}
 	}
 }
 
@@ -445,18 +475,19 @@ static void *lane_thread(void *arg)
 {
 	struct lane l = *(struct lane *)arg;
 	size_t batch = l.q == &l.d->small ? LANE_BATCH : 1;
-	struct task *v[LANE_BATCH], *t;
+	struct batch ready = { .n = 0 };
+	struct task *t;
 	free(arg);
 	while ((t = next_task(l.d, l.q, true))) {
-		size_t n = 0;
 		do {
 			if (t->kind == TASK_RESEED)
 				reseed(l.d, l.wire, t);
 			else
-				take_until_done(l.d, l.wire, t);
-			v[n++] = t;
-		} while (n < batch && (t = next_task(l.d, l.q, false)));
-		reveal_batch(l.d, v, n);
+				take_until_done(l.d, l.wire, t, &ready);
+			ready.v[ready.n++] = t;
+		} while (ready.n < batch &&
+			 (t = next_task(l.d, l.q, false)));
+		reveal_batch(l.d, &ready);
 	}
 	return NULL;
 }

@@ -3,14 +3,17 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "airloxfs/line.h"
+#include "airloxfs/log.h"
 #include "airloxfs/mount.h"
 #include "airloxfs/notify.h"
 #include "core/host/clock.h"
 
 #define LINE_READ_MAX (128 * 1024)
+#define CUT "\n{\"event\":\"cut\"}\n"	/* what was not read is gone */
 
 /* A read that waits: processes that share a descriptor may have several. */
 struct parked {
@@ -23,7 +26,8 @@ struct parked {
 struct reader {
 	struct line *line;
 	struct reader *next;
-	uint64_t pos;
+	uint64_t pos;		/* in all that was ever written */
+	bool within;		/* a line: it was given a part of one */
 	struct parked *parked;
 	struct fuse_pollhandle *ph;	/* to be woken, or NULL */
 };
@@ -31,6 +35,7 @@ struct reader {
 struct line {
 	pthread_mutex_t lock;	/* guards all below and the readers */
 	struct vault *vault;
+	uint64_t base;		/* bytes that were cut off before it */
 	struct reader *readers;
 	bool ended;
 };
@@ -61,7 +66,16 @@ static bool answer(struct line *l, struct reader *r, struct fuse_req *req,
 		   size_t want)
 {
 	struct err e;
-	if (r->pos >= vault_size(l->vault)) {
+	if (r->pos < l->base && want >= strlen(CUT)) {
+		r->pos = l->base;
+		fs_reply_data(req, CUT + !r->within,
+			      strlen(CUT) - !r->within);
+		r->within = false;
+		return true;
+	}
+	if (r->pos < l->base)
+		r->pos = l->base;
+	if (r->pos - l->base >= vault_size(l->vault)) {
 		if (l->ended)
 			fs_reply_data(req, NULL, 0);
 		return l->ended;
@@ -69,11 +83,12 @@ static bool answer(struct line *l, struct reader *r, struct fuse_req *req,
 	if (want > LINE_READ_MAX)
 		want = LINE_READ_MAX;
 	char *to = malloc(want);
-	ssize_t n = to ? vault_read(l->vault, r->pos, to, want, &e) : -1;
+	ssize_t n = to ? vault_read(l->vault, r->pos - l->base, to, want, &e) : -1;
 	if (n < 0) {
 		fs_reply_error(req, EIO);
 	} else {
 		r->pos += (uint64_t)n;
+		r->within = n && to[n - 1] != '\n';
 		fs_reply_data(req, to, (size_t)n);
 	}
 	free(to);
@@ -96,10 +111,23 @@ static void wake_all(struct mount *m, struct line *l)
 	}
 }
 
+/* The oldest lines go; who has not read them goes on with what is left, after
+ * a line that says so. */
+static void cut(struct line *l)
+{
+	struct err e;
+	uint64_t old = vault_size(l->vault);
+	if (log_cut(l->vault, &e) < 0)
+		return;
+	l->base += old - vault_size(l->vault);
+}
+
 void line_append(struct mount *m, struct line *l, struct bytes text)
 {
 	struct err e;
 	pthread_mutex_lock(&l->lock);
+	if (vault_size(l->vault) > LOG_MAX_BYTES)
+		cut(l);
 	if (vault_write(l->vault, vault_size(l->vault), text.p, text.n,
 			&e) == 0)
 		wake_all(m, l);
@@ -221,7 +249,7 @@ static bool line_poll(struct mount *m, struct handle *h,
 {
 	struct reader *r = h->data;
 	pthread_mutex_lock(&r->line->lock);
-	bool ready = r->line->ended || r->pos < vault_size(r->line->vault);
+	bool ready = r->line->ended || r->pos < r->line->base + vault_size(r->line->vault);
 	struct fuse_pollhandle *old = r->ph;
 	r->ph = ph ? ph : old;
 	pthread_mutex_unlock(&r->line->lock);

@@ -73,15 +73,18 @@ void log_append(struct mount *m, struct log *l, struct bytes text)
 {
 	struct err e;
 	pthread_mutex_lock(&l->lock);
-	int rc = vault_write(l->vault, vault_size(l->vault), text.p, text.n,
-			     &e);
+	bool cut = vault_size(l->vault) > LOG_MAX_BYTES;
+	int rc = cut ? log_cut(l->vault, &e) : 0;
+	if (rc == 0)
+		rc = vault_write(l->vault, vault_size(l->vault), text.p,
+				 text.n, &e);
 	uint64_t size = vault_size(l->vault);
 	pthread_mutex_unlock(&l->lock);
 	if (rc < 0)
 		return;
 	mount_lock(m);
 	struct node *n = m->root ? tree_find(m->root, "log") : NULL;
-	if (n && n->size < size)
+	if (n && (cut || n->size < size))
 		n->size = size;
 	mount_unlock(m);
 	if (n && m->notify)

@@ -227,9 +227,30 @@ struct mount *mount_open(struct invite *v, const struct peer_options *po,
 
 /* --- serving --- */
 
+/* There is no helper: nobody is woken, but nothing stays hidden. */
+static void appear_unseen(void *arg, enum notify_op op, const char *path)
+{
+	struct mount *m = arg;
+	struct node *n = m->root;
+	cleanup_free char *copy = strdup(path);
+	char *save = NULL;
+	if (!copy || (op != NOTIFY_CREATE && op != NOTIFY_MKDIR))
+		return;
+	mount_lock(m);
+	for (char *part = strtok_r(copy, "/", &save); part && n;
+	     part = strtok_r(NULL, "/", &save))
+		n = tree_is_dir(n) ? tree_find(n, part) : NULL;
+	if (n)
+		n->hidden = false;
+	mount_unlock(m);
+	mount_log(m, "%s appears, but no watcher is woken: the helper process "
+		  "cannot be started", path);
+}
+
 static void on_ready(struct mount *m)
 {
 	struct err e;
+	notify_without(m->notify, appear_unseen, m);
 	notify_begin(m->notify);
 	enum role role = m->peer->invite.role;
 	bool ok = true;
@@ -274,17 +295,26 @@ size_t mount_unsent(struct mount *m, struct buf *out)
 	cleanup_buf struct buf names = { 0 };
 	if (!m->out || !m->outbox)
 		return 0;
-	size_t n = outbox_counts(m->outbox).queued + out_unsent(m, &names);
+	size_t queued = outbox_counts(m->outbox).queued;
+	size_t drafts = out_unsent(m, &names);
 	const char *list = buf_cstr(&names);
-	if (n && out && m->closed)
+	if (!out || !(queued + drafts))
+		return queued + drafts;
+	if (m->closed) {
 		buf_addf(out, "%zu unsent, and the session is over%s%s; mount "
 			 "it again to copy from out/, or: airloxfs forget %s",
-			 n, names.len ? ": " : "", names.len ? list : "",
-			 m->peer->manifest.session_id);
-	else if (n && out)
-		buf_addf(out, "%zu unsent, they go at the next mount%s%s", n,
-			 names.len ? "; drafts: " : "", names.len ? list : "");
-	return n;
+			 queued + drafts, names.len ? ": " : "",
+			 names.len ? list : "", m->peer->manifest.session_id);
+		return queued + drafts;
+	}
+	if (queued)
+		buf_addf(out, "%zu unsent, they go at the next mount%s",
+			 queued, drafts ? "; " : "");
+	if (drafts)
+		buf_addf(out, "%zu unsent drafts, which go when they are "
+			 "written anew, renamed, or named to ctl: %s", drafts,
+			 list ? list : "");
+	return queued + drafts;
 }
 
 /* At the end of a session nothing is kept, unless it was never sent. */

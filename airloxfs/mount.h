@@ -31,6 +31,7 @@ struct audit;
 struct mount_options {
 	bool strict;		/* -o strict: a commit without an answer fails */
 	uint64_t cache_max;	/* bytes of blobs kept */
+	uint64_t items_max;	/* entries of in/ */
 	bool keep;		/* --keep: nothing is deleted at the end */
 	const char *cache_dir;	/* --cache-dir, or NULL */
 	const char *fuse;	/* options for the kernel and libfuse */

@@ -21,6 +21,8 @@
 #define TOUCH_EVERY_MS 50	/* a path is touched no more often */
 #define TOUCHES 16		/* paths that grow at a time */
 #define IDLE_MS 60000
+#define SPAWN_EVERY_MS 1000	/* while no helper can be had */
+#define SPAWN_FOR_MS 5000	/* then entries appear without waking anybody */
 
 struct job {
 	struct job *next;
@@ -47,7 +49,12 @@ struct notify {
 	bool began, ending;
 
 	_Atomic pid_t helper;	/* written by the thread alone */
-	int sock;		/* the thread's, -1: no helper */
+	/* the thread's */
+	int sock;		/* -1: no helper */
+	int64_t again_ms;	/* monotonic: none could be had; not before */
+	int64_t lacking_ms;	/* since when; 0: there is one */
+	void (*without)(void *arg, enum notify_op op, const char *path);
+	void *without_arg;
 };
 
 bool notify_is_helper(const struct notify *n, pid_t tid)
@@ -107,24 +114,46 @@ static void end_helper(struct notify *n)
 	n->helper = 0;
 }
 
-/* The helper does it, or is replaced and the next one does. */
-static void ask_helper(struct notify *n, const struct job *j)
+/* The helper does it, or is replaced and the next one does.  False: there is
+ * none to be had now. */
+static bool ask_helper(struct notify *n, const struct job *j)
 {
 	char msg[1 + 512];
 	size_t len = strlen(j->path);
 	if (len + 1 > sizeof msg)
-		return;
+		return true;
 	msg[0] = (char)j->op;
 	memcpy(msg + 1, j->path, len);
 	for (int tries = 0; tries < 3; tries++) {
 		int answer;
 		if (n->sock < 0 && spawn_helper(n) < 0)
-			return;
+			return false;
 		if (send(n->sock, msg, len + 1, MSG_NOSIGNAL) > 0 &&
 		    recv(n->sock, &answer, sizeof answer, 0) == sizeof answer)
-			return;
+			return true;
 		end_helper(n);
 	}
+	return false;
+}
+
+/* Nothing stays hidden for long because a process cannot be started. */
+static bool do_job(struct notify *n, const struct job *j)
+{
+	bool lacked = n->lacking_ms != 0;
+	if (ask_helper(n, j)) {
+		n->lacking_ms = n->again_ms = 0;
+		return true;
+	}
+	int64_t now = clock_mono_ms();
+	n->again_ms = now + SPAWN_EVERY_MS;
+	if (!lacked)
+		n->lacking_ms = now;
+	if (now - n->lacking_ms < SPAWN_FOR_MS)
+		return false;
+	n->again_ms = 0;	/* each job tries once */
+	if (n->without)
+		n->without(n->without_arg, j->op, j->path);
+	return true;
 }
 
 /* --- touches: at most one a path in TOUCH_EVERY_MS; with the lock --- */
@@ -182,13 +211,41 @@ static struct job *take_first(struct notify *n)
 	return j;
 }
 
+static struct job *take_poll(struct notify *n)
+{
+	struct job **at = &n->first, *j;
+	while (*at && (*at)->op != NOTIFY_POLL)
+		at = &(*at)->next;
+	j = *at;
+	if (!j)
+		return NULL;
+	*at = j->next;
+	if (n->last == &j->next)
+		n->last = at;
+	return j;
+}
+
+static void put_first(struct notify *n, struct job *j)
+{
+	pthread_mutex_lock(&n->lock);
+	j->next = n->first;
+	if (!n->first)
+		n->last = &j->next;
+	n->first = j;
+	pthread_mutex_unlock(&n->lock);
+}
+
 /* With the lock: NULL where there is nothing to do before *due. */
 static struct job *pick(struct notify *n, int64_t now, int64_t *due)
 {
 	if (!n->began)
 		return NULL;
-	if (n->first)
+	if (n->first && n->again_ms <= now)
 		return take_first(n);
+	if (n->again_ms > now) {	/* who waits for a poll needs no helper */
+		*due = n->again_ms < *due ? n->again_ms : *due;
+		return take_poll(n);
+	}
 	struct touch *t = due_touch(n, now, due);
 	if (!t)
 		return NULL;
@@ -215,13 +272,15 @@ static struct job *next_job(struct notify *n)
 static void *notify_thread(void *arg)
 {
 	struct notify *n = arg;
-	for (struct job *j; (j = next_job(n)); free(j)) {
+	for (struct job *j; (j = next_job(n));) {
 		if (j->op == NOTIFY_POLL) {
 			fuse_lowlevel_notify_poll(j->ph);
 			fuse_pollhandle_destroy(j->ph);
-		} else {
-			ask_helper(n, j);
+		} else if (!do_job(n, j)) {
+			put_first(n, j);
+			continue;
 		}
+		free(j);
 	}
 	end_helper(n);
 	return NULL;
@@ -254,6 +313,14 @@ fail:
 	free(path);
 	free(n);
 	return NULL;
+}
+
+void notify_without(struct notify *n,
+		    void (*without)(void *arg, enum notify_op op,
+				    const char *path), void *arg)
+{
+	n->without = without;
+	n->without_arg = arg;
 }
 
 void notify_begin(struct notify *n)

@@ -30,6 +30,11 @@ struct fuse_pollhandle;
 /* Starts the thread and the helper; nothing is done on the mount before
  * notify_begin. */
 struct notify *notify_new(const char *mount_path, struct err *e);
+/* Before notify_begin: what the thread calls for each thing that is to appear
+ * or go while no helper can be had, for five seconds and from then on. */
+void notify_without(struct notify *n,
+		    void (*without)(void *arg, enum notify_op op,
+				    const char *path), void *arg);
 void notify_begin(struct notify *n);	/* INIT was answered */
 /* path below the mount's root, "in/name". */
 void notify_post(struct notify *n, enum notify_op op, const char *path);

@@ -165,6 +165,8 @@ void out_set_state(struct mount *m, struct outgoing *f, uint64_t gen,
 		mount_lock(m);
 		f->is_record = s == OUT_SENT || s == OUT_FAILED;
 		mount_unlock(m);
+		if (s == OUT_FAILED && f->id[0] && m->out)
+			m->out->doubt = true;
 	}
 	pthread_mutex_unlock(&f->lock);
 }
@@ -335,9 +337,12 @@ static int draft_fsync(struct mount *m, struct handle *h)
 	pthread_mutex_unlock(&f->lock);
 	int rc = vault_settle(f->vault, &e);
 	out_idle(f);
-	if (rc < 0)
-		return err_errno(&e);
 	pthread_mutex_lock(&f->lock);
+	if (rc < 0) {		/* what was lost nobody can say */
+		int err = write_failed(m, f, &e);
+		pthread_mutex_unlock(&f->lock);
+		return err;
+	}
 	int err = out_put_header(m, f, &e) < 0 ||
 		vault_sync(f->vault, &e) < 0 ? err_errno(&e) : 0;
 	pthread_mutex_unlock(&f->lock);

@@ -70,9 +70,11 @@ static void place(struct out *o, struct outgoing *f, char *path,
 	n->mtime = st->st_mtim;
 	f->is_record = f->state == OUT_SENT || f->state == OUT_FAILED;
 	apply_outcome(m, f);
+	if (f->state == OUT_FAILED && f->id[0])
+		o->doubt = true;
 	if (!outbox_adopt(m->outbox, vault_id(f->vault), f) &&
 	    f->state == OUT_QUEUED) {
-		o->lost = true;
+		o->doubt = true;
 		f->state = OUT_FAILED;
 		f->is_record = true;
 		snprintf(f->error, sizeof f->error, "what was queued is not in "
@@ -227,7 +229,7 @@ static void set_sent(struct mount *m, struct outgoing *f, void *arg)
 void out_came_back(struct mount *m, const char *id, uint64_t seq)
 {
 	struct came_back b = { id, seq };
-	if (m->out && m->dir_out && (m->opt.strict || m->out->lost))
+	if (m->out && m->dir_out && m->out->doubt)
 		each_file(m, m->dir_out, set_sent, &b);
 }
 

@@ -10,7 +10,8 @@
 struct out {
 	struct mount *m;
 	size_t strange;		/* drafts on disk that could not be placed */
-	bool lost;		/* something queued was not in the outbox */
+	_Atomic bool doubt;	/* the relay may have something that is called
+				 * failed: withdrawn, or lost from the outbox */
 };
 
 /* out_attr.c; the encoding with f->lock */

@@ -69,6 +69,16 @@ static void add(struct outbox *o, struct post *p)
 		pthread_cond_signal(&o->tick);
 }
 
+/* With the lock.  Whoever waits for p waits no longer than until it is sealed
+ * and durable: the timer answers. */
+static void hurry(struct outbox *o, struct post *p)
+{
+	p->wait_ms = 0;
+	if (p->deadline_ms)
+		p->deadline_ms = 1;
+	pthread_cond_signal(&o->tick);
+}
+
 /* The writer gave up waiting (a signal): the item goes on. */
 static void give_up(struct fuse_req *req, void *arg)
 {
@@ -76,7 +86,7 @@ static void give_up(struct fuse_req *req, void *arg)
 	pthread_mutex_lock(&o->lock);
 	for (struct post *p = o->first; p; p = p->next)
 		if (p->req == req)
-			outbox_answer(p, 0);
+			hurry(o, p);
 	pthread_mutex_unlock(&o->lock);
 }
 
@@ -111,7 +121,7 @@ static void submit(struct outbox *o, struct post *p, struct fuse_req *req)
 	pthread_mutex_lock(&o->lock);
 	p->req = req;
 	if (req && fs_interrupted(req))
-		outbox_answer(p, 0);
+		hurry(o, p);
 	add(o, p);
 	pthread_mutex_unlock(&o->lock);
 	pthread_cond_signal(&o->work);	/* who wakes finds the lock free */
@@ -278,7 +288,8 @@ static struct post *take_sealed(struct outbox *o, const char *id, uint64_t seq)
 {
 	pthread_mutex_lock(&o->lock);
 	struct post *p = o->first;
-	while (p && !((p->wire || p->state == POST_SEALED) &&
+	while (p && !((p->wire || p->handed_over ||
+		       p->state == POST_SEALED) &&
 		      strcmp(p->sealed.id, id) == 0))
 		p = p->next;
 	if (p)
@@ -293,12 +304,26 @@ static struct post *take_sealed(struct outbox *o, const char *id, uint64_t seq)
 	return p;
 }
 
+static bool was_doubted(struct outbox *o, const char *id)
+{
+	bool was = false;
+	pthread_mutex_lock(&o->lock);
+	for (size_t i = 0; i < DOUBTS; i++)
+		was |= strcmp(o->doubts[i], id) == 0;
+	pthread_mutex_unlock(&o->lock);
+	return was;
+}
+
 void outbox_seen(struct mount *m, const char *id, uint64_t seq)
 {
 	struct outbox *o = m->outbox;
 	struct post *p = take_sealed(o, id, seq);
 	if (!p) {
 		out_came_back(m, id, seq);
+		if (was_doubted(o, id))
+			mount_log(m, "a text, that was called failed, did "
+				  "reach the relay as item %llu",
+				  (unsigned long long)seq);
 		return;
 	}
 	outbox_done(o, p, true, seq);

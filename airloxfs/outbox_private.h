@@ -13,6 +13,7 @@
 #define POSTERS 8
 #define INLINE_MAX (256 * 1024)	/* blobs up to this are in the journal */
 #define DRAFT_ID 32
+#define DOUBTS 16
 #define OUTCOME_SLOTS 4096
 
 enum post_state {
@@ -78,6 +79,9 @@ struct outbox {
 	bool has_timer, ending, draining_backlog;
 	bool resting;		/* the timer: nothing is in the outbox */
 	struct post *first, **last;
+	char doubts[DOUBTS][ITEM_ID + 1]; /* texts that failed, and that the
+				 * relay may have all the same; a ring */
+	size_t doubt_n;
 	struct outcome **outcomes;	/* of earlier mounts; while loading:
 					 * OUTCOME_SLOTS lists */
 	struct outbox_counts counts;
@@ -115,6 +119,8 @@ void *poster_thread(void *outbox);
 void post_free(struct post *p);
 /* Takes p out of the outbox and answers; its state is visible before that. */
 void outbox_end(struct outbox *o, struct post *p, int answer);
+/* 0, or the seq under which the stream brought it back. */
+uint64_t outbox_seen_as(struct outbox *o, const struct post *p);
 void outbox_tell_sent(struct mount *m, const struct post *p, uint64_t seq);
 
 /* outbox.c: out of the outbox, and who waits for it goes on; p is the

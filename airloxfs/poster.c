@@ -180,8 +180,25 @@ static bool was_taken(struct outbox *o, const struct post *p)
 	return taken;
 }
 
+uint64_t outbox_seen_as(struct outbox *o, const struct post *p)
+{
+	pthread_mutex_lock(&o->lock);
+	uint64_t seq = p->seen;
+	pthread_mutex_unlock(&o->lock);
+	return seq;
+}
+
+static void doubt(struct outbox *o, const struct post *p)
+{
+	pthread_mutex_lock(&o->lock);
+	strcpy(o->doubts[o->doubt_n++ % DOUBTS], p->sealed.id);
+	pthread_mutex_unlock(&o->lock);
+}
+
 static void fail(struct outbox *o, struct post *p, const struct err *why)
 {
+	if (p->handed_over && !p->draft[0])
+		doubt(o, p);
 	if (p->at)
 		outbox_done(o, p, false, 0);
 	if (p->file)
@@ -212,7 +229,10 @@ static void take_back(struct outbox *o, struct post *p)
 	err_set(&e, ERR_TIMEOUT, "withdrawn before the relay had answered%s",
 		p->handed_over ? "; it may have it all the same: if so, the "
 		"state becomes sent" : "");
-	if (p->removed)
+	uint64_t seq = outbox_seen_as(o, p);
+	if (seq)
+		succeed(o, p, seq);
+	else if (p->removed)
 		forget(o, p, "it was removed");
 	else
 		fail(o, p, &e);
@@ -248,8 +268,9 @@ static void sealed(struct outbox *o, struct post *p, bool online)
 	if (!online) {
 		o->draining_backlog = true;
 		p->deadline_ms = 1;
-		pthread_cond_signal(&o->tick);
 	}
+	if (!online || !p->wait_ms)
+		pthread_cond_signal(&o->tick);
 	pthread_mutex_unlock(&o->lock);	/* this poster goes on with it */
 }
 

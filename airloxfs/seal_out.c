@@ -10,14 +10,6 @@
 #include "core/host/draft.h"
 #include "core/host/file.h"
 
-/* Only archives and images are worth a child. */
-static int look_at(enum item_type type, const char *mime,
-		   const struct zip_source *body, struct err *e)
-{
-	return type == TYPE_ZIP ? check_content(type, mime, body, e)
-				: content_check(type, mime, body, e);
-}
-
 static int blob_file(struct outbox *o, struct post *p, uint64_t n,
 		     struct err *e)
 {
@@ -56,7 +48,8 @@ static int add_refs(struct draft *d, struct outgoing *f, struct err *e)
 static int seal_busy(struct mount *m, struct post *p,
 		     const struct zip_source *src, struct err *e)
 {
-	static const struct draft_look look = { look_at, check_image };
+	static const struct draft_look look = { check_content_whole,
+						check_image };
 	struct draft d = { 0 };
 	int rc = draft_file(&d, m->peer, bytes_str(p->name), src, &look, e);
 	if (rc == 0)

@@ -275,6 +275,15 @@ void text_reveal_refusal(struct mount *m, uint64_t seq, const char *author)
 		notify_post(m->notify, NOTIFY_CREATE, s);
 }
 
+void text_unlink_refusal(struct mount *m, const char *name)
+{
+	cleanup_buf struct buf path = { 0 };
+	buf_addf(&path, "rejected/%s", name);
+	const char *s = buf_cstr(&path);
+	if (s)
+		notify_post(m->notify, NOTIFY_UNLINK, s);
+}
+
 void text_latest(struct mount *m, const char *name)
 {
 	cleanup_buf struct buf b = { 0 };

@@ -29,6 +29,8 @@ void text_latest(struct mount *m, const char *name);
 void text_latest_gone(struct mount *m, const char *name);
 extern const struct node_ops latest_ops;
 
+/* The helper takes it away from rejected/. */
+void text_unlink_refusal(struct mount *m, const char *name);
 /* The name of a file in rejected/, revealed to watchers.  Without the lock. */
 void text_reveal_refusal(struct mount *m, uint64_t seq, const char *author);
 void text_refusal_name(struct buf *out, uint64_t seq, const char *author);

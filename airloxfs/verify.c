@@ -12,6 +12,7 @@
 #include "airloxfs/text.h"
 #include "core/clear.h"
 #include "core/host/check.h"
+#include "core/host/clock.h"
 #include "core/host/opened.h"
 #include "core/name.h"
 
@@ -241,14 +242,6 @@ static struct in_new *new_from(const struct incoming *inc)
 	return v;
 }
 
-/* Only an archive is worth a child: the rest is a look at bytes. */
-static int look_at(enum item_type type, const char *mime,
-		   const struct zip_source *body, struct err *e)
-{
-	return type == TYPE_ZIP ? check_content(type, mime, body, e)
-				: content_check(type, mime, body, e);
-}
-
 struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
 			 struct err *e)
 {
@@ -262,7 +255,7 @@ struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
 	struct chunker c = { .hashes = &v->chunks,
 			     .blob = small ? &v->blob : NULL };
 	struct zip_sink sink = { chunk_take, &c };
-	struct opened *o = opened_new(m->peer, inc, fd, look_at, &sink,
+	struct opened *o = opened_new(m->peer, inc, fd, check_content, &sink,
 				      e);
 	if (o && c.part.len)
 		chunk_end(&c);
@@ -357,6 +350,25 @@ void in_reveal(struct mount *m, struct in_new *v)
 
 /* --- refusals --- */
 
+/* With the lock: one more came, one of the oldest goes; not one that the helper
+ * was told to take away already. */
+static void trim_refusals(struct mount *m, bool mounted)
+{
+	const struct node *dir = m->dir_rejected;
+	size_t n = tree_count(dir);
+	struct node *old = tree_next(dir, 0);
+	if (n <= REFUSALS_SHOWN || !old)
+		return;
+	if (!mounted) {
+		tree_unlink(m->tree, old);
+		return;
+	}
+	for (n -= REFUSALS_SHOWN; n > 1 && old; n--)
+		old = tree_next(dir, old->cookie);
+	if (old)
+		text_unlink_refusal(m, old->name);
+}
+
 void in_show_refusal(struct mount *m, uint64_t seq, const char *author,
 		     struct bytes reason, bool hidden)
 {
@@ -364,8 +376,33 @@ void in_show_refusal(struct mount *m, uint64_t seq, const char *author,
 	text_refusal_name(&name, seq, author);
 	const char *s = buf_cstr(&name);
 	struct node *n = s ? text_fixed(m, m->dir_rejected, s, reason) : NULL;
-	if (n)
-		n->hidden = hidden;
+	if (!n)
+		return;
+	n->hidden = hidden;
+	if (m->dir_rejected != m->dir_in)	/* a role that has none */
+		trim_refusals(m, hidden);
+}
+
+/* A relay or a peer that floods fills neither memory nor disk: most of it is
+ * only counted.  No record of those is needed, the cursor passes them. */
+static bool is_told(struct mount *m)
+{
+	struct in *in = m->in;
+	int64_t now = clock_mono_ms();
+	pthread_mutex_lock(&in->lock);
+	if (now - in->told_since_ms > REFUSALS_MS || !in->told_since_ms) {
+		in->told_since_ms = now;
+		in->told = 0;
+	}
+	bool told = in->told < REFUSALS_TOLD;
+	in->told += told;
+	bool flood = !told && in->untold++ % REFUSALS_TOLD == 0;
+	pthread_mutex_unlock(&in->lock);
+	if (flood)
+		mount_log(m, "more than %d refusals within an hour: for the "
+			  "rest of it they are only counted, see status",
+			  REFUSALS_TOLD);
+	return told;
 }
 
 void in_refuse(struct mount *m, uint64_t seq, const char *id,
@@ -376,12 +413,16 @@ void in_refuse(struct mount *m, uint64_t seq, const char *id,
 				  .id = bytes_str(id ? id : ""),
 				  .name = bytes_str(author ? author : "") };
 	const char *class = err_class(why->code);
+	mount_lock(m);
+	m->refused++;
+	mount_unlock(m);
+	if (!is_told(m))
+		return;
 	clear_escape(&who, r.name);
 	buf_addf(&text, "%s%s%s\n", class, *class ? ": " : "", why->why);
 	r.text = buf_bytes(&text);
 	in_note(m, &r);
 	mount_lock(m);
-	m->refused++;
 	in_show_refusal(m, seq, author, r.text, true);
 	mount_unlock(m);
 	text_reveal_refusal(m, seq, author);

@@ -61,14 +61,16 @@ static int check_text(const struct zip_source *body, bool nul_ok,
 	return check_chunk(buf_bytes(&b), nul_ok, e);
 }
 
-static int check_zip(const struct zip_source *body, struct err *e)
+static int check_zip(const struct zip_source *body, bool whole, struct err *e)
 {
 	struct zip_list list;
 	struct err why = { 0 };
 
 	if (zip_check(body, &list, &why) == 0) {
+		int r = whole ? zip_verify(body, &list, &why) : 0;
 		zip_list_free(&list);
-		return 0;
+		if (r == 0)
+			return 0;
 	}
 	/* a bad archive alone is invalid, inside an item it is policy */
 	if (why.code == ERR_INVALID || why.code == ERR_NAME)
@@ -95,9 +97,16 @@ int content_check(enum item_type type, const char *mime,
 	switch (type) {
 	case TYPE_PY: return check_text(body, true, e);
 	case TYPE_MD: return check_text(body, false, e);
-	case TYPE_ZIP: return check_zip(body, e);
+	case TYPE_ZIP: return check_zip(body, false, e);
 	case TYPE_IMAGE: return check_magic(mime, body, e);
 	case TYPE_TEXT: case TYPE_NONE: break;
 	}
 	return 0;
+}
+
+int content_check_whole(enum item_type type, const char *mime,
+			const struct zip_source *body, struct err *e)
+{
+	return type == TYPE_ZIP ? check_zip(body, true, e)
+				: content_check(type, mime, body, e);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * content: the rules on a file item's body, for whoever sends or receives:
- * UTF-8 of py and md, an image's magic, the whole of a zip. */
+ * UTF-8 of py and md, an image's magic, the records of a zip. */
 #ifndef AIRLOX_CONTENT_H
 #define AIRLOX_CONTENT_H
 
@@ -12,5 +12,9 @@
  * zip.  A fault is ERR_CONTENT (class policy). */
 int content_check(enum item_type type, const char *mime,
 		  const struct zip_source *body, struct err *e);
+/* The same for who sends: a zip's entries are unpacked, to nowhere, and held to
+ * the sizes and checksums that they declare. */
+int content_check_whole(enum item_type type, const char *mime,
+			const struct zip_source *body, struct err *e);
 
 #endif

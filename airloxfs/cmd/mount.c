@@ -22,6 +22,7 @@
 #include "airloxfs/guard.h"
 #include "airloxfs/mount.h"
 #include "airloxfs/outbox.h"
+#include "airloxfs/print.h"
 #include "airloxfs/where.h"
 #include "core/host/tell.h"
 
@@ -37,6 +38,7 @@ struct mounting {
 	struct mount_options opt;
 	struct flag_list o;
 	const char *cache_max;
+	const char *items_max;
 	bool front, keep;
 	struct invite invite;
 	struct buf fuse;
@@ -52,6 +54,7 @@ struct mounting {
 struct report {
 	int exit;
 	char text[400];
+	char session[SESSION_ID + 1], state[16], role[16];
 };
 
 /* --- options --- */
@@ -86,9 +89,20 @@ static int read_size(uint64_t *out, const char *text, struct err *e)
 	return 0;
 }
 
+static int read_count(uint64_t *out, const char *text, struct err *e)
+{
+	char *end;
+	*out = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || *end || !*out)
+		return err_set(e, ERR_USAGE, "--items-max: a number like "
+			       "100000");
+	return 0;
+}
+
 static int read_options(struct mounting *g, struct err *e)
 {
-	if (read_size(&g->opt.cache_max, g->cache_max, e) < 0)
+	if (read_size(&g->opt.cache_max, g->cache_max, e) < 0 ||
+	    read_count(&g->opt.items_max, g->items_max, e) < 0)
 		return -1;
 	buf_add_str(&g->fuse, FUSE_OPTIONS);
 	for (int i = 0; i < g->o.n; i++) {
@@ -117,6 +131,8 @@ static int parse(struct mounting *g, int argc, char **argv, struct err *e)
 		  "answer fails), allow_other, allow_root" },
 		{ "--cache-max", FLAG_TEXT, &g->cache_max, "SIZE",
 		  "above it nothing is fetched until there is room (4G)" },
+		{ "--items-max", FLAG_TEXT, &g->items_max, "N",
+		  "the same for the number of entries in in/ (100000)" },
 		{ "--keep", FLAG_SET, &g->keep, NULL,
 		  "keep cache and state when the session ends" },
 		{ 0 },
@@ -143,13 +159,40 @@ static int parse(struct mounting *g, int argc, char **argv, struct err *e)
 
 /* --- the daemon --- */
 
+static void describe(const struct mounting *g, struct report *r)
+{
+	const struct peer *p = g->m ? g->m->peer : NULL;
+	snprintf(r->state, sizeof r->state, "%s", !p ? "mounted" :
+		 g->m->closed ? "closed" : g->m->online ? "online" : "offline");
+	if (!p)
+		return;
+	snprintf(r->session, sizeof r->session, "%s", p->manifest.session_id);
+	snprintf(r->role, sizeof r->role, "%s", role_word(p->invite.role));
+}
+
+static int print_report(const struct mounting *g, const struct report *r)
+{
+	cleanup_buf struct buf doc = { 0 };
+	buf_add_byte(&doc, '{');
+	print_member(&doc, "path", g->path);
+	print_member(&doc, "role", r->role[0] ? r->role : NULL);
+	print_member(&doc, "session_id", r->session[0] ? r->session : NULL);
+	print_member(&doc, "state", r->state);
+	buf_add_byte(&doc, '}');
+	return print_doc(&doc);
+}
+
 static void report(struct mounting *g, int code, const char *text)
 {
 	struct report r = { .exit = code };
 	snprintf(r.text, sizeof r.text, "%s", text);
+	if (code == 0)
+		describe(g, &r);
 	if (g->report < 0) {
 		if (*text)
 			tell_note("%s", r.text);
+		if (code == 0 && g->common.json)
+			print_report(g, &r);
 		return;
 	}
 	if (write(g->report, &r, sizeof r) < 0)
@@ -360,7 +403,7 @@ static int serve(struct mounting *g)
 
 /* --- the parent --- */
 
-static int wait_for_child(int fd, pid_t child)
+static int wait_for_child(const struct mounting *g, int fd, pid_t child)
 {
 	struct report r;
 	ssize_t n;
@@ -378,7 +421,7 @@ static int wait_for_child(int fd, pid_t child)
 	r.text[sizeof r.text - 1] = 0;
 	if (r.text[0])
 		tell_note("%s", r.text);
-	return r.exit;
+	return r.exit == 0 && g->common.json ? print_report(g, &r) : r.exit;
 }
 
 static int run_daemon(struct mounting *g)
@@ -400,7 +443,7 @@ static int run_daemon(struct mounting *g)
 	}
 	if (child > 0) {
 		close(fds[1]);
-		return wait_for_child(fds[0], child);
+		return wait_for_child(g, fds[0], child);
 	}
 	close(fds[0]);
 	setsid();
@@ -424,7 +467,7 @@ static int look(struct mounting *g, enum where_kind *kind, struct err *e)
 int cmd_mount(struct setting *s, int argc, char **argv)
 {
 	struct mounting g = { .common.setting = s, .report = -1,
-			      .cache_max = "4G" };
+			      .cache_max = "4G", .items_max = "100000" };
 	struct err e = { 0 };
 	enum where_kind kind = WHERE_FREE;
 	int rc = parse(&g, argc, argv, &e);

@@ -118,7 +118,8 @@ static int cmd_text(struct setting *set, int argc, char **argv)
 
 static int send_file(struct sending *s, const char *path, struct err *e)
 {
-	static const struct draft_look look = { check_content, check_image };
+	static const struct draft_look look = { check_content_whole,
+						check_image };
 	struct draft d = { 0 };
 	struct zip_source body;
 	struct item_ref ref;

@@ -16,6 +16,7 @@
 #include "core/json.h"
 
 #define IDENTITY_MAX (16 * 1024)
+#define REFRESH_CHUNK ((size_t)256 * 1024)
 
 char *cache_root(const char *root, struct err *e)
 {
@@ -209,13 +210,35 @@ int cache_keep(struct cache *c, struct cache_stage *s, const char *item_id,
 	return file_keep(c->blobs, s->fd, s->tmp, item_id, e);
 }
 
+/* After a failed sync the kernel calls pages clean that it could not write: so
+ * that the next try writes them, they are written once more as they are read.
+ * Were they lost, a read of the item sees it by its hashes. */
+static void refresh(int fd)
+{
+	char path[32];
+	cleanup_free uint8_t *chunk = malloc(REFRESH_CHUNK);
+	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+	cleanup_fd int out = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t n;
+	if (!chunk || out < 0)
+		return;
+	for (uint64_t at = 0; (n = pread(fd, chunk, REFRESH_CHUNK,
+					 (off_t)at)) > 0; at += (uint64_t)n)
+		if (file_put_at(out, chunk, (size_t)n, at, NULL) < 0)
+			return;
+}
+
 /* The first sync takes the others' metadata along, so that many at once cost
  * little more than one. */
 int cache_settle(struct cache *c, const int *fds, size_t n, struct err *e)
 {
 	for (size_t i = 0; i < n; i++)
-		if (fdatasync(fds[i]) < 0)
-			return err_sys(e, "an item cannot be made durable");
+		if (fdatasync(fds[i]) < 0) {
+			err_sys(e, "an item cannot be made durable");
+			for (; i < n; i++)
+				refresh(fds[i]);
+			return -1;
+		}
 	if (n && fsync(c->blobs) < 0)
 		return err_sys(e, "an item cannot be made durable");
 	return 0;

@@ -315,6 +315,14 @@ int check_content(enum item_type type, const char *mime,
 	return content_check(type, mime, body, e);
 }
 
+int check_content_whole(enum item_type type, const char *mime,
+			const struct zip_source *body, struct err *e)
+{
+	if (type == TYPE_ZIP)
+		return check(CHECK_ZIP_WHOLE, mime, body, NULL, NULL, e);
+	return content_check(type, mime, body, e);
+}
+
 int check_image(const char *mime, const struct zip_source *body,
 		const struct zip_sink *sink, struct err *e)
 {

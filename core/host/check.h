@@ -20,6 +20,10 @@
 int check_content(enum item_type type, const char *mime,
 		  const struct zip_source *body, struct err *e);
 
+/* The same of content_check_whole: for what is to be sent. */
+int check_content_whole(enum item_type type, const char *mime,
+			const struct zip_source *body, struct err *e);
+
 /* Decodes an image within limits and gives the cleaned file to `sink`
  * (core/image.h, image_check and image_clean).  On -1 what the sink took is
  * not to be used. */

@@ -175,7 +175,8 @@ static int look_at_zip(const struct check_ask *ask, struct err *e)
 	const struct zip_source body = { far_read, &far, ask->size };
 
 	far.size = ask->size;
-	return content_check(TYPE_ZIP, ask->mime, &body, e);
+	return (ask->what == CHECK_ZIP ? content_check : content_check_whole)
+		(TYPE_ZIP, ask->mime, &body, e);
 }
 
 /* --- unpacking: n bytes after a frame --- */
@@ -244,9 +245,9 @@ int check_main(void)
 	if (lock_in() < 0)
 		_exit(CHECK_EXIT_SANDBOX);
 	get(&ask, sizeof ask);
-	int r = ask.what == CHECK_ZIP ? look_at_zip(&ask, &e)
+	int r = ask.what == CHECK_IMAGE ? look_at_image(&ask, &e)
 		: ask.what == CHECK_UNZIP ? unpack(&ask, &e)
-		: look_at_image(&ask, &e);
+		: look_at_zip(&ask, &e);
 	size_t n = r == 0 ? 0 : strnlen(e.why, CHECK_WHY);
 	put(&(struct check_frame){ CHECK_DONE, (uint32_t)n,
 				   r == 0 ? ERR_NONE : e.code },

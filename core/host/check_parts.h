@@ -25,7 +25,7 @@
 #define CHECK_IMAGE_BYTES ((uint64_t)160 << 20)
 #define CHECK_IMAGE_MORE 65536		/* cleaning adds no more than this */
 
-enum check_what { CHECK_ZIP = 1, CHECK_IMAGE, CHECK_UNZIP };
+enum check_what { CHECK_ZIP = 1, CHECK_IMAGE, CHECK_UNZIP, CHECK_ZIP_WHOLE };
 
 struct check_ask {
 	uint64_t size;

@@ -251,7 +251,7 @@ static int put_file(struct draft *d, struct bytes name, const struct sniff *s,
 	if (s->type == TYPE_IMAGE)
 		return put_image(d, s->mime, body, look, e);
 	d->body = *body;
-	return (look && look->content ? look->content : content_check)
+	return (look && look->content ? look->content : content_check_whole)
 		(s->type, s->mime, body, e);
 }
 

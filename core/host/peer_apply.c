@@ -84,7 +84,8 @@ static int hear_left(struct telling *t)
 {
 	if (take_pub(t, "participant_pub"))
 		t->n->who = people_find(&t->p->people, t->n->pub);
-	if (t->n->who) {
+	/* once: a relay can say it for ever */
+	if (t->n->who && !t->n->who->left) {
 		t->n->who->left = true;
 		t->n->kind = NEWS_LEFT;
 	}

@@ -9,6 +9,7 @@
     repeat     each item is told twice, under two sequence numbers
     swap       two items change places
     drop       an item is left out
+    flood      each item is told 3,000 times
     back       an event under a number that was used before
     jump       a number far ahead
     relabel    the role and name beside a signed join are others
@@ -66,6 +67,11 @@ class Lies:
             yield (seq, kind, data)
             self.offset += 1
             yield (seq + 1, kind, data)
+        elif lie == "flood" and item:
+            yield (seq, kind, data)
+            for i in range(3000):
+                self.offset += 1
+                yield (seq + 1 + i, kind, data)
         elif lie == "swap" and item:
             self.held = (seq, kind, data)
         elif lie == "drop" and item:

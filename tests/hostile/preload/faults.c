@@ -13,6 +13,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,7 +23,7 @@
 #include <unistd.h>
 
 enum { OPEN = 1, WRITE = 2, SYNC = 4, RENAME = 8, LINK = 16, UNLINK = 32,
-       CUT = 64, RESERVE = 128 };
+       CUT = 64, RESERVE = 128, SPAWN = 256 };
 #define SHORT 10000
 
 struct orders {
@@ -135,4 +136,13 @@ int fallocate64(int fd, int mode, off64_t at, off64_t n)
 {
 	FAILS(RESERVE)
 	return REAL(fallocate64)(fd, mode, at, n);
+}
+
+int posix_spawn(pid_t *pid, const char *path,
+		const posix_spawn_file_actions_t *actions,
+		const posix_spawnattr_t *attr, char *const argv[],
+		char *const envp[])
+{
+	int f = fault(SPAWN);
+	return f ? f : REAL(posix_spawn)(pid, path, actions, attr, argv, envp);
 }

@@ -61,7 +61,8 @@ core_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/*.c))
 host_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/host/*.c))
 mount_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard airloxfs/*.c airloxfs/cmd/*.c))
 relay_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard relay/*.c))
-box_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard runner/policy/*.c runner/broker/*.c runner/box/*.c))
+box_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard runner/policy/*.c runner/broker/*.c runner/record/*.c \
+	runner/box/*.c))
 unit_bin := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*.c))
 helper_bin := $(patsubst tests/hostile/%.c,$(B)/tests/hostile/%,$(wildcard tests/hostile/*.c))
 bench_bin := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
@@ -89,6 +90,7 @@ $(B)/airlox-relay: $(relay_o) $(B)/libcore.a
 $(B)/airloxfs: $(mount_o) $(B)/libhost.a $(B)/libcore.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_airloxfs)
 
+$(B)/obj/runner/record/page.o: runner/record/page.css runner/record/page.js
 $(B)/airlox-box: $(box_o) $(B)/libcore.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_box)
 

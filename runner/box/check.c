@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
 #include "runner/box/check.h"
 #include "runner/box/say.h"
+#include "runner/box/slurp.h"
 #include "runner/policy/show.h"
 #include "runner/policy/tree.h"
 
@@ -16,26 +16,6 @@ static const char help[] =
 	"  --method M    its method (default GET)\n"
 	"  --json        the policy as JSON\n";
 
-static int read_all(int fd, struct buf *out, struct err *e)
-{
-	for (;;) {
-		uint8_t *to = buf_room(out, 16384);
-		ssize_t n = to ? read(fd, to, 16384) : -1;
-		if (!to)
-			return err_set(e, ERR_MEMORY, "out of memory");
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(e, "cannot read it");
-		if (n == 0)
-			return 0;
-		out->len += (size_t)n;
-		if (out->len > TREE_BYTES_MAX)
-			return err_set(e, ERR_POLICY, "a policy is at most "
-				       "256 KiB");
-	}
-}
-
 struct policy *check_read(const char *path, struct buf *text, struct err *e)
 {
 	cleanup_buf struct buf own = { 0 };
@@ -45,7 +25,7 @@ struct policy *check_read(const char *path, struct buf *text, struct err *e)
 	struct policy *p = NULL;
 	if (!in && fd < 0)
 		err_sys(e, "cannot open it");
-	else if (read_all(in ? STDIN_FILENO : fd, to, e) == 0)
+	else if (slurp(in ? STDIN_FILENO : fd, TREE_BYTES_MAX, to, e) == 0)
 		p = policy_read(buf_bytes(to), e);
 	if (!p)
 		err_prefix(e, "%s", in ? "stdin" : path);

@@ -9,6 +9,7 @@
 #include "core/prim.h"
 #include "runner/box/check.h"
 #include "runner/box/say.h"
+#include "runner/box/verify.h"
 
 static const struct command {
 	const char *name;
@@ -16,6 +17,8 @@ static const struct command {
 	const char *what;
 } commands[] = {
 	{ "check", check_main, "read a policy and say what it does" },
+	{ "verify", verify_main, "whether a record is as it was signed" },
+	{ "show", show_main, "a record as text" },
 	{ 0 }
 };
 

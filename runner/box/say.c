@@ -42,6 +42,11 @@ void say_text(struct bytes text)
 	}
 }
 
+void say_clean(struct bytes text)
+{
+	fwrite(text.p, 1, text.n, stdout);
+}
+
 void say_json(struct bytes line)
 {
 	fwrite(line.p, 1, line.n, stdout);

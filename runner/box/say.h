@@ -13,6 +13,7 @@ void say_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int say_fail(const struct err *e);	/* gives the exit code */
 /* stdout; newlines stay. */
 void say_text(struct bytes text);
+void say_clean(struct bytes text);	/* escaped already */
 void say_json(struct bytes line);	/* as it is, and a newline */
 int say_flush(void);	/* 0, or an exit code after saying why not */
 

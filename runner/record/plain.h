@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plain: a record for a terminal: one line a thing, escaped. */
+#ifndef RUNNER_RECORD_PLAIN_H
+#define RUNNER_RECORD_PLAIN_H
+
+#include "runner/record/proof.h"
+
+/* Of a record that proof_check has passed. */
+int plain_put(struct buf *out, const struct proof *p, struct err *e);
+
+#endif

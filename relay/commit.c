@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "relay/check.h"
+#include "relay/live.h"
 #include "relay/task_commit.h"
 #include "relay/loop.h"
 #include "relay/tell.h"
@@ -262,8 +263,10 @@ void commit_jobs(struct commit *c)
 	int64_t now_ms = loop_mono_ms();
 	pthread_mutex_lock(&st->lock);
 	for (size_t i = 0; i < st->bucket_n; i++)
-		for (struct session *s = st->bucket[i]; s; s = s->next)
+		for (struct session *s = st->bucket[i]; s; s = s->next) {
 			task_sweep(st, c, s, now_ms);
+			live_expire(&s->hub, now_ms);
+		}
 	pthread_mutex_unlock(&st->lock);
 }
 

@@ -60,7 +60,7 @@ void commit_queue(struct commit *c, struct intent *it);	/* takes it over */
 void commit_probe(struct commit *c);
 void commit_stop(struct commit *c);	/* after the queue is done */
 
-/* The ends of jobs that are due, in every session. */
+/* The ends of jobs that are due, in every session; and of live frames. */
 void commit_jobs(struct commit *c);
 /* Queues the eviction of every item of s that is due.  Under the lock. */
 void commit_due(struct commit *c, struct session *s, int64_t at_ms);

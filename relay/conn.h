@@ -78,6 +78,9 @@ struct conn {
 	struct participant *by;
 	uint64_t cursor;
 	uint32_t frame_at;		/* bytes sent of the event at cursor */
+	struct frame *live;		/* being sent, a reference: live.h */
+	uint32_t live_at;		/* bytes sent of it */
+	uint64_t live_seen;
 	bool duty;			/* a runner's own: duty_news */
 	bool told_end;			/* that `told` is to stop */
 	char told[ITEM_ID + 1];		/* the job it was told of */

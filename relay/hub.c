@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
-#include "relay/hub.h"
+#include "relay/live.h"
 #include "relay/loop.h"
 #include "relay/state.h"
 
@@ -22,17 +23,41 @@ static struct frame *frame_new(uint64_t seq, const char *kind,
 	struct frame *f = buf_failed(&b) ? NULL : malloc(sizeof *f + b.len);
 	if (f) {
 		atomic_init(&f->refs, 1);
+		f->live = false;
 		f->n = (uint32_t)b.len;
 		memcpy(f->text, b.data, b.len);
 	}
 	return f;
 }
 
+static atomic_size_t live_bytes;
+
+struct frame *hub_new_live(const char *kind, struct bytes data, size_t most)
+{
+	size_t n = strlen(kind) + data.n + 16;
+	struct frame *f = live_bytes + n > most ? NULL :
+						  malloc(sizeof *f + n);
+	if (!f)
+		return NULL;
+	int head = snprintf(f->text, n, "event: %s\ndata: ", kind);
+	memcpy(f->text + head, data.p, data.n);
+	memcpy(f->text + head + (int)data.n, "\n\n", 2);
+	f->n = (uint32_t)((size_t)head + data.n + 2);
+	f->live = true;
+	atomic_init(&f->refs, 1);
+	live_bytes += f->n;
+	return f;
+}
+
 void hub_release(struct frame **f, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (atomic_fetch_sub(&f[i]->refs, 1) == 1)
-			free(f[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (atomic_fetch_sub(&f[i]->refs, 1) != 1)
+			continue;
+		if (f[i]->live)
+			live_bytes -= f[i]->n;
+		free(f[i]);
+	}
 }
 
 static void drop_first(struct hub *h)
@@ -49,7 +74,7 @@ static void drop_all(struct hub *h)
 		drop_first(h);
 }
 
-static bool has_streams(const struct hub *h)
+bool hub_has_streams(const struct hub *h)
 {
 	for (int i = 0; i < LOOPS_MAX; i++)
 		if (h->channel[i] && h->channel[i]->stream_n)
@@ -63,7 +88,7 @@ void hub_publish(struct hub *h, uint64_t seq, const char *kind,
 		 struct bytes data)
 {
 	struct frame *f = NULL;
-	bool wanted = has_streams(h);
+	bool wanted = hub_has_streams(h);
 	if (wanted && !h->ring)
 		h->ring = calloc(HUB_RING, sizeof(struct frame *));
 	if (wanted && h->ring)
@@ -112,6 +137,7 @@ void hub_free(struct hub *h)
 {
 	if (h->ring)
 		drop_all(h);
+	live_free(h);
 	free(h->ring);
 	for (int i = 0; i < LOOPS_MAX; i++)
 		free(h->channel[i]);

@@ -23,6 +23,7 @@
 
 struct frame {
 	atomic_uint refs;
+	bool live;		/* counted: hub_new_live */
 	uint32_t n;
 	char text[];
 };
@@ -48,6 +49,7 @@ struct hub {
 	uint64_t first, end;	/* of the seqs in it */
 	size_t bytes;
 	struct channel *channel[LOOPS_MAX];
+	struct live *live;	/* live.h; NULL: none so far */
 };
 
 /* The text of an event on a stream. */
@@ -56,6 +58,10 @@ void hub_frame(struct buf *out, uint64_t seq, const char *kind,
 void hub_publish(struct hub *h, uint64_t seq, const char *kind,
 		 struct bytes data);
 void hub_wake(struct hub *h);
+bool hub_has_streams(const struct hub *h);
+/* A frame that has no number; NULL where all of them that are in use would
+ * have more than `most` bytes. */
+struct frame *hub_new_live(const char *kind, struct bytes data, size_t most);
 /* Up to HUB_GATHER frames from seq on, each with a reference; 0 when seq is
  * not in the ring. */
 size_t hub_gather(struct hub *h, uint64_t seq, struct frame **out);

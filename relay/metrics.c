@@ -53,6 +53,9 @@ void metrics_put(struct state *st, struct buf *out)
 	put(out, "evictions_total", "counter", "blobs that left", m->evictions);
 	put(out, "events_sent_total", "counter", "events sent on streams",
 	    m->events_sent);
+	put(out, "live_frames_total", "counter",
+	    "frames of jobs' live output that were passed on",
+	    m->live_frames);
 	put(out, "blob_bytes_in_total", "counter", "bytes of blobs received",
 	    m->bytes_in);
 	put(out, "blob_bytes_out_total", "counter", "bytes of blobs sent",

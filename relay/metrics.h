@@ -14,6 +14,7 @@ struct metrics {
 	atomic_ullong limited;		/* answered 429 */
 	atomic_ullong items, joins, evictions;
 	atomic_ullong batches, write_failures;
+	atomic_ullong live_frames;
 	atomic_ullong events_sent, bytes_in, bytes_out;
 	atomic_uint streams, connections;
 	atomic_uint jobs[2];		/* open ones: assigned, running */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "core/progress.h"
 #include "relay/auth.h"
 #include "relay/reply.h"
 #include "relay/route.h"
@@ -37,6 +38,8 @@ static const struct route routes[] = {
 	  NULL, serve_claim, serve_claimed },
 	{ HTTP_POST, S "/jobs/{id}/cancel", WHO_OWNER | WHO_SENDER,
 	  BODY_IGNORED, NULL, NULL, serve_cancel, NULL },
+	{ HTTP_POST, S "/jobs/{id}/progress", WHO_RUNNER, PROGRESS_BODY_MAX,
+	  NULL, NULL, serve_progress, NULL },
 	{ HTTP_GET, S "/runners", WHO_ALL, 0, NULL, NULL, serve_runners,
 	  NULL },
 	{ HTTP_POST, S "/runners/{id}/approve", WHO_OWNER, BODY_IGNORED, NULL,

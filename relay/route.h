@@ -68,6 +68,7 @@ void serve_job_again(struct conn *c, const char *id);	/* posted twice */
 void serve_claim(struct conn *c);
 void serve_claimed(struct conn *c, struct intent *it);
 void serve_cancel(struct conn *c);
+void serve_progress(struct conn *c);	/* serve_progress.c */
 /* serve_runner.c */
 void serve_runners(struct conn *c);
 void serve_approve(struct conn *c);

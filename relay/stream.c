@@ -6,6 +6,7 @@
 
 #include "relay/reply.h"
 #include "relay/duty.h"
+#include "relay/live.h"
 #include "relay/state.h"
 #include "relay/stream.h"
 
@@ -50,6 +51,7 @@ void stream_begin(struct conn *c, uint64_t cursor)
 		count_stream(c->loop->st, c->req->by, ch, 1);
 	if (cursor > s->event_n)
 		cursor = s->event_n;
+	c->live_seen = live_begin(&s->hub);
 	pthread_mutex_unlock(&c->loop->st->lock);
 	if (!room) {
 		reply_later(c, STALL_MS, "too many streams are open; close "
@@ -93,9 +95,12 @@ void stream_end(struct conn *c)
 	pthread_mutex_lock(&c->loop->st->lock);
 	count_stream(c->loop->st, c->by, ch, -1);
 	pthread_mutex_unlock(&c->loop->st->lock);
+	if (c->live)
+		hub_release(&c->live, 1);
 	state_unref(c->session);
 	c->session = NULL;
 	c->channel = NULL;
+	c->live = NULL;
 }
 
 static void wait_for_room(struct conn *c)
@@ -130,6 +135,36 @@ static int send_own(struct conn *c)
 	return 1;
 }
 
+/* A live frame, once it has begun.  1: none is left, 0, -1 as above. */
+static int send_live(struct conn *c)
+{
+	while (c->live && c->live_at < c->live->n) {
+		ssize_t n = conn_send(c, c->live->text + c->live_at,
+				      c->live->n - c->live_at, 0);
+		if (n < 0)
+			return errno == EAGAIN ? 0 : -1;
+		c->live_at += (uint32_t)n;
+		moved(c);
+	}
+	if (c->live)
+		hub_release(&c->live, 1);
+	c->live = NULL;
+	c->live_at = 0;
+	return 1;
+}
+
+/* Whether a live frame is next; until: how far the events may go.  A job's
+ * output is for those who may read its result; never amid an event. */
+static bool look_live(struct conn *c, uint64_t *until)
+{
+	*until = UINT64_MAX;
+	if (c->frame_at || c->by->cert.role == ROLE_RUNNER || c->by->gone)
+		return false;
+	c->live = live_next(&c->session->hub, &c->live_seen, c->cursor,
+			    until);
+	return c->live != NULL;
+}
+
 /* What left the ring, from the log: the same bytes, so that an event sent in
  * part goes on where it was. */
 static int replay(struct conn *c)
@@ -150,6 +185,15 @@ static int replay(struct conn *c)
 
 enum next { NEXT_NONE, NEXT_FRAMES, NEXT_OWN, NEXT_END };
 
+/* The frames beyond `most` are for later. */
+static void keep_only(struct frame **f, size_t *n, uint64_t most)
+{
+	if (*n <= most)
+		return;
+	hub_release(f + most, *n - (size_t)most);
+	*n = (size_t)most;
+}
+
 /* What to send next.  Frames come with references. */
 static enum next look(struct conn *c, struct frame **f, size_t *n)
 {
@@ -162,13 +206,16 @@ static enum next look(struct conn *c, struct frame **f, size_t *n)
 		pthread_mutex_unlock(&c->loop->st->lock);
 		return what;
 	}
-	uint64_t end = c->by->end_seq;
-	*n = c->cursor > end ? 0 : hub_gather(&s->hub, c->cursor, f);
-	if (*n && end != FACT_NO_SEQ && c->cursor + *n > end + 1) {
-		size_t keep = (size_t)(end + 1 - c->cursor);
-		hub_release(f + keep, *n - keep);
-		*n = keep;
+	uint64_t end = c->by->end_seq, until;
+	if (look_live(c, &until)) {
+		pthread_mutex_unlock(&c->loop->st->lock);
+		return NEXT_OWN;
 	}
+	*n = c->cursor > end ? 0 : hub_gather(&s->hub, c->cursor, f);
+	if (*n && end != FACT_NO_SEQ)
+		keep_only(f, n, end + 1 - c->cursor);
+	if (*n)
+		keep_only(f, n, until - c->cursor);
 	if (*n)
 		what = NEXT_FRAMES;
 	else if (c->cursor > end || (s->closed && c->cursor >= s->event_n))
@@ -231,6 +278,8 @@ void stream_pump(struct conn *c)
 	size_t n;
 	for (int turn = 0; turn < 8; turn++) {
 		int rc = send_own(c);
+		if (rc > 0)
+			rc = send_live(c);
 		if (rc > 0) {
 			enum next what = look(c, f, &n);
 			if (what == NEXT_END) {
@@ -267,7 +316,7 @@ void stream_keepalive(struct conn *c)
 
 void stream_farewell(struct conn *c)
 {
-	if (c->frame_at)
+	if (c->frame_at || c->live)
 		return;		/* amid an event that nobody may break */
 	buf_addf(&c->out, ": the relay stops; come back\nretry: %d\n\n",
 		 1000 + c->fd % 16 * 250);

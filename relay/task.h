@@ -43,7 +43,8 @@ struct task {
 	bool queued;			/* its end is on its way */
 	int64_t since_ms, seen_ms;	/* given; the runner said it has it */
 	int64_t cancel_ms;
-	struct rate progress;
+	struct rate progress;		/* of its output */
+	uint64_t progress_n;		/* the next frame's least number */
 	struct item **input;		/* while it is open */
 	uint32_t input_n;
 };

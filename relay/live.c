@@ -47,9 +47,11 @@ struct frame *live_next(const struct hub *h, uint64_t *seen, uint64_t cursor,
 	return slot->frame;
 }
 
-uint64_t live_begin(const struct hub *h)
+uint64_t live_begin(const struct hub *h, bool resumed)
 {
-	return h->live ? h->live->first : 0;
+	if (!h->live)
+		return 0;
+	return resumed ? h->live->first : h->live->end;
 }
 
 void live_expire(struct hub *h, int64_t now_ms)

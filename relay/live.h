@@ -36,8 +36,9 @@ int live_publish(struct hub *h, uint64_t after, struct bytes data,
  * then how far the events may go before it. */
 struct frame *live_next(const struct hub *h, uint64_t *seen, uint64_t cursor,
 			uint64_t *until);
-/* Where a new stream begins. */
-uint64_t live_begin(const struct hub *h);
+/* Where a new stream begins.  One that comes back and missed no event is
+ * given what still waits; for another its place among the events is over. */
+uint64_t live_begin(const struct hub *h, bool resumed);
 void live_expire(struct hub *h, int64_t now_ms);
 void live_free(struct hub *h);
 

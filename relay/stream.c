@@ -51,7 +51,7 @@ void stream_begin(struct conn *c, uint64_t cursor)
 		count_stream(c->loop->st, c->req->by, ch, 1);
 	if (cursor > s->event_n)
 		cursor = s->event_n;
-	c->live_seen = live_begin(&s->hub);
+	c->live_seen = live_begin(&s->hub, cursor == s->event_n);
 	pthread_mutex_unlock(&c->loop->st->lock);
 	if (!room) {
 		reply_later(c, STALL_MS, "too many streams are open; close "

@@ -4,8 +4,12 @@
  * hashes are 64 hex digits, "-" stands for what is not given.
  *
  *	manifest SEED MODE CREATED EXPIRES MAX	-> signed manifest
- *	join SEED ROLE PARTICIPANT NAME		-> signed join (SEED: owner's)
- *	item PARTICIPANT KIND TYPE CREATED ID SHA256 SIZE -> envelope
+ *		MODE: relay, execute, or open: execute without approval
+ *	join SEED ROLE PARTICIPANT NAME [RUNNER[,LABEL...]]
+ *						-> signed join (SEED: owner's)
+ *	item PARTICIPANT KIND TYPE CREATED ID SHA256 SIZE [ID:SHA256,...]
+ *						-> envelope, with refs
+ *	progress PARTICIPANT JOB SEQ STREAM N	-> a frame of N bytes of output
  *	pub PARTICIPANT				-> its public key
  *	blob PARTICIPANT OWNER TYPE MIME NAME FILE OUT -> envelope
  *		FILE's bytes sealed as an item, the blob into OUT
@@ -20,6 +24,7 @@
 #include "core/enc.h"
 #include "core/host/file.h"
 #include "core/payload.h"
+#include "core/progress.h"
 #include "core/seal.h"
 #include "core/session.h"
 
@@ -54,7 +59,7 @@ static void make_manifest(char **w)
 		prim_pub(m.pub[i], seed);
 	}
 	key_session_id(m.session_id, m.pub[ROLE_OWNER]);
-	m.mode = strcmp(w[2], "execute") == 0 ? MODE_EXECUTE : MODE_RELAY;
+	m.mode = strcmp(w[2], "relay") == 0 ? MODE_RELAY : MODE_EXECUTE;
 	m.created_at_ms = atoll(w[3]);
 	m.expires_at_ms = w[4][0] == '-' ? MANIFEST_FOREVER : atoll(w[4]);
 	for (int i = 0; i < TYPE_IMAGE; i++) {
@@ -63,10 +68,22 @@ static void make_manifest(char **w)
 	}
 	m.job = (struct job_limits){ .runtime = "python3.11", .timeout_s = 60,
 				     .memory_mb = 512,
-				     .approve_runners = true };
+				     .approve_runners =
+					     strcmp(w[2], "open") != 0 };
 	if (manifest_build(&b, &m, owner, &e) < 0)
 		fprintf(stderr, "sealer: %s\n", e.why);
 	put(&b);
+}
+
+static void set_runner(struct runner_info *r, char *host, char *words)
+{
+	*r = (struct runner_info){ .host = host, .name = "r" };
+	if (!words)
+		return;
+	char *word = strtok(words, ",");
+	snprintf(r->name, sizeof r->name, "%s", word ? word : "r");
+	while ((word = strtok(NULL, ",")) && r->label_n < LABELS_MAX)
+		snprintf(r->labels[r->label_n++], LABEL_MAX + 1, "%s", word);
 }
 
 static void make_join(char **w)
@@ -85,7 +102,7 @@ static void make_join(char **w)
 	if (j.cert.role == ROLE_RUNNER) {
 		j.kind = KIND_RUNNER;
 		j.has_runner = true;
-		j.runner = (struct runner_info){ .host = w[4], .name = "r" };
+		set_runner(&j.runner, w[4], w[5]);
 	}
 	session_role_seed(role_seed, owner, j.cert.role);
 	if (cert_build(&cert, &j.cert, &m, role_seed, &e) < 0 ||
@@ -104,6 +121,19 @@ static enum item_kind kind_of(const char *word)
 	return (enum item_kind)i;
 }
 
+static void set_refs(struct item_header *h, char *words)
+{
+	static struct item_ref refs[ITEM_REFS_MAX];
+	h->refs = refs;
+	for (char *word = strtok(words, ","); word && h->ref_n < ITEM_REFS_MAX;
+	     word = strtok(NULL, ",")) {
+		struct item_ref *ref = &refs[h->ref_n++];
+		memset(ref, 0, sizeof *ref);
+		memcpy(ref->id, word, ITEM_ID);
+		seed_of(ref->sha256, word + ITEM_ID + 1);
+	}
+}
+
 static void make_item(char **w)
 {
 	uint8_t seed[32], sha[32];
@@ -120,6 +150,8 @@ static void make_item(char **w)
 		snprintf(h.id, sizeof h.id, "%s", w[5]);
 	memcpy(h.session_id, m.session_id, sizeof h.session_id);
 	prim_pub(h.author, seed);
+	if (w[8])
+		set_refs(&h, w[8]);
 	item_put_header(&head, &h);
 	envelope_build(&b, buf_bytes(&head), sha, seed);
 	buf_free(&head);
@@ -133,6 +165,28 @@ static void make_pub(char **w)
 	seed_of(seed, w[1]);
 	prim_pub(pub, seed);
 	enc_b64(&b, pub, sizeof pub);
+	put(&b);
+}
+
+static void make_progress(char **w)
+{
+	uint8_t seed[32];
+	struct buf b = { 0 }, covered = { 0 };
+	struct progress p = { .seq = strtoull(w[3], NULL, 10) };
+	size_t n = strtoul(w[5], NULL, 10) + BLOB_OVERHEAD;
+	seed_of(seed, w[1]);
+	snprintf(p.job, sizeof p.job, "%s", w[2]);
+	memcpy(p.session_id, m.session_id, sizeof p.session_id);
+	p.stream = strcmp(w[4], "stderr") == 0 ? PROGRESS_STDERR :
+						 PROGRESS_STDOUT;
+	if (buf_room(&p.frame, n))
+		prim_random(p.frame.data, n);
+	p.frame.len = n;
+	progress_put_signed(&covered, &p);
+	key_sign(p.sig, seed, KEY_PROGRESS, buf_bytes(&covered));
+	progress_put(&b, &p);
+	progress_free(&p);
+	buf_free(&covered);
 	put(&b);
 }
 
@@ -168,21 +222,24 @@ static void make_blob(char **w)
 
 int main(void)
 {
-	char line[1024], *w[9];
+	static char line[16384];
+	char *w[10];
 	if (prim_init() < 0)
 		return 1;
 	while (fgets(line, sizeof line, stdin)) {
 		int n = 0;
-		for (char *p = strtok(line, " \n"); p && n < 8;
+		for (char *p = strtok(line, " \n"); p && n < 9;
 		     p = strtok(NULL, " \n"))
 			w[n++] = p;
 		w[n] = NULL;
 		if (n == 6 && strcmp(w[0], "manifest") == 0)
 			make_manifest(w);
-		else if (n == 5 && strcmp(w[0], "join") == 0)
+		else if ((n == 5 || n == 6) && strcmp(w[0], "join") == 0)
 			make_join(w);
-		else if (n == 8 && strcmp(w[0], "item") == 0)
+		else if ((n == 8 || n == 9) && strcmp(w[0], "item") == 0)
 			make_item(w);
+		else if (n == 6 && strcmp(w[0], "progress") == 0)
+			make_progress(w);
 		else if (n == 2 && strcmp(w[0], "pub") == 0)
 			make_pub(w);
 		else if (n == 8 && strcmp(w[0], "blob") == 0)

@@ -188,10 +188,20 @@ static bool resume(struct deliver *d)
 {
 	pthread_mutex_lock(&d->lock);
 	bool on = !d->ending;
+	d->at_once = false;
 	if (on)
 		wire_resume(d->wire);
 	pthread_mutex_unlock(&d->lock);
 	return on;
+}
+
+/* Somebody wants the stream anew, now. */
+static bool is_asked(struct deliver *d)
+{
+	pthread_mutex_lock(&d->lock);
+	bool is = d->at_once;
+	pthread_mutex_unlock(&d->lock);
+	return is;
 }
 
 static bool is_over(struct mount *m)
@@ -224,9 +234,12 @@ static void *stream_thread(void *arg)
 			mount_heard(m, &e);
 		if (is_over(m))
 			break;
-		tries = delivered || rc > 0 ? 0 : tries + 1;
-		if (!deliver_pause(d, peer_delay_ms(tries,
-				wire_retry_after_ms(d->wire))) || !resume(d))
+		bool asked = is_asked(d);
+		tries = delivered || rc > 0 || asked ? 0 : tries + 1;
+		if (!asked && !deliver_pause(d, peer_delay_ms(tries,
+				wire_retry_after_ms(d->wire))))
+			break;
+		if (!resume(d))
 			break;
 	}
 	return NULL;
@@ -296,10 +309,16 @@ void deliver_kick(struct mount *m)
 
 void deliver_reconnect(struct mount *m)
 {
-	if (!m->deliver)
+	struct deliver *d = m->deliver;
+	if (!d)
 		return;
-	deliver_kick(m);
-	wire_abort(m->deliver->wire);
+	/* all of it at once: a stream that was begun anew is not aborted */
+	pthread_mutex_lock(&d->lock);
+	d->kicks++;
+	d->at_once = true;
+	wire_abort(d->wire);
+	pthread_cond_broadcast(&d->more);
+	pthread_mutex_unlock(&d->lock);
 }
 
 void deliver_free(struct deliver *d)

@@ -61,6 +61,7 @@ struct deliver {
 	size_t unseen;		/* items that were taken, not yet revealed */
 	bool ending;
 	unsigned kicks;		/* waiters of deliver_pause go on */
+	bool at_once;		/* the stream is to begin anew, without delay */
 	struct queue small, large;
 	struct task *oldest, *newest;	/* unsettled */
 	int64_t applied;	/* newest event applied */

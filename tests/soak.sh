@@ -8,4 +8,5 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export SOAK=${1:-20}
-exec tests/run --slow $((2 + SOAK / 3)) tests/case/soak.py tests/case/big.sh
+exec tests/run --slow $((2 + SOAK / 3)) tests/case/soak.py tests/case/big.sh \
+	tests/case/closing.py tests/case/over.sh tests/case/faults.sh

@@ -35,6 +35,42 @@ assert_eq "$(ls "$T/b/in" | wc -l)" $N ls
 assert_eq "$(find "$T/b/in" -type f -name '*.md' | wc -l)" $N find
 assert_eq "$(grep -rl 'needle7$' "$T/b/in" | wc -l)" $((N / 100)) 'grep -r'
 assert_eq "$(cat "$T"/b/in/*-i000[0-9]*.md | grep -c '^# item')" 100 cat
+say 'W7: ls in a loop while items come and go'
+GO=500
+[ -z "$SAN" ] || GO=100
+python3 - "$T/a" "$T/b" $GO <<'P' || fail 'W7'
+import os, sys, threading
+a, b, go = sys.argv[1], sys.argv[2], int(sys.argv[3])
+before = sorted(os.listdir(b + "/in"))
+gone, stay = set(before[::2][:go]), set(before) - set(before[::2][:go])
+stop, wrong, rounds = threading.Event(), [], 0
+def look():
+    global rounds
+    while not stop.is_set():
+        names = os.listdir(b + "/in")
+        rounds += 1
+        if len(names) != len(set(names)):
+            wrong.append("a name twice")
+        if not stay <= set(names):
+            wrong.append(f"missing: {len(stay - set(names))}")
+def write():
+    for i in range(go):
+        with open(f"{a}/out/w7-{i}.md", "w") as f:
+            f.write("# w7")
+t = [threading.Thread(target=look) for _ in range(2)]
+w = threading.Thread(target=write)
+[x.start() for x in t + [w]]
+for n in gone:
+    os.unlink(f"{b}/in/{n}")
+w.join()
+stop.set()
+[x.join() for x in t]
+print(f"# {rounds} listings")
+assert not wrong, wrong[:3]
+P
+assert_wait "[ \$(ls '$T/b/in' | wc -l) = $N ]" 60
+assert_eq "$(ls "$T/b/in" | grep -c -- '-w7-')" $GO 'what came'
+pass "W7: $GO came, $GO went, among $N"
 say "the daemon took $(rss_peak_kb "$(daemon_pid "$T/b")") kB"
 pass 'mount, ls, find, grep -r'
 finish

@@ -72,4 +72,25 @@ assert_eq "$(cat "$T/d/out/half.tmp")" 'half' 'a draft of then'
 assert_status 75 as dora "$AIRLOXFS" umount "$T/d"
 forget_mount "$T/d"
 pass 'what was unsent can be read when the cache was swept'
+if [ -n "${SOAK:-}" ]; then
+	say 'M9: 2 GiB, then the session is closed'
+	relay_stop
+	relay_start --max-item-bytes 1073741824 --max-session-bytes 8589934592
+	session_new --max-item-mb 512
+	printf '%s\n' "$OWNER" >"$T/owner.link"
+	mount_at mia "$SENDER" "$T/e"
+	mount_at noa "$OBSERVER" "$T/f"
+	head -c 500000000 /dev/urandom >"$T/half"
+	for i in 1 2 3 4 5; do
+		cp "$T/half" "$T/e/out/h$i.bin" || fail "cp h$i.bin"
+		assert_cmp "$T/half" "$(arrives "$T/f" "h$i.bin" 300)"
+	done
+	assert_status 0 as mia "$AIRLOXFS" close "@$T/owner.link"
+	assert_wait "grep -q ^closed '$T/f/status'" 20
+	assert_cmp "$T/half" "$(entry_of "$T/f" h5.bin)"
+	umount_at "$T/e"
+	umount_at "$T/f"
+	assert_eq "$(files_of mia) $(files_of noa)" '0 0' 'files of 2 GiB'
+	pass M9
+fi
 finish

@@ -101,12 +101,58 @@ does 'vim, a new file' vim.md "$T/typed" sh_c \
 	"cd $A/out && vim -Nu NONE -n -es -c 'call setline(1, \"typed\")' \
 	-c wq vim.md </dev/null"
 printf 'typed\nagain\n' >"$T/again"
+printf 'xtyped\n' >"$T/xtyped"
+printf 'typed\ntyped\n' >"$T/twice"
 does 'vim, the same again' vim.md "$T/again" sh_c \
 	"cd $A/out && vim -Nu NONE -n -es -c 'call append(1, \"again\")' \
 	-c wq vim.md </dev/null"
 does 'vim with backup and swap' vimb.md "$T/typed" sh_c \
 	"cd $A/out && vim -Nu NONE -es --cmd 'set backup writebackup swapfile' \
 	-c 'call setline(1, \"typed\")' -c wq vimb.md </dev/null"
+
+nano_types() { # FILE TEXT: keys on a terminal, as a person does it
+	python3 - "$@" <<'P'
+import os, pty, select, sys, time
+file, text = sys.argv[1:]
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "vt100"
+    os.execvp("nano", ["nano", "-I", file])
+def drain(quiet=0.4, most=20):
+    end = time.monotonic() + most
+    seen = b""
+    while time.monotonic() < end and select.select([fd], [], [], quiet)[0]:
+        try:
+            part = os.read(fd, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        seen += part
+    return seen
+drain(2)
+for keys in (text.encode(), b"\x0f", b"\r", b"\x18"):
+    os.write(fd, keys)
+    drain()
+_, status = os.waitpid(pid, 0)
+sys.exit(os.waitstatus_to_exitcode(status))
+P
+}
+if command -v nano >/dev/null; then
+	does nano nano.md "$T/typed" nano_types "$A/out/nano.md" typed
+	does 'nano, once more' nano.md "$T/xtyped" nano_types \
+		"$A/out/nano.md" x
+fi
+emacs_types() { # FILE
+	HOME=$T emacs -Q --batch --eval "(progn (find-file \"$1\") \
+		(goto-char (point-max)) (insert \"typed\\n\") \
+		(set-buffer-modified-p t) (save-buffer 0))" 2>"$T/emacs.err"
+}
+if command -v emacs >/dev/null; then
+	does emacs emacs.md "$T/typed" emacs_types "$A/out/emacs.md"
+	does 'emacs, once more' emacs.md "$T/twice" emacs_types \
+		"$A/out/emacs.md"
+fi
 
 say 'what must not send anything'
 quiet() {

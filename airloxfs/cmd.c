@@ -73,15 +73,17 @@ static struct bytes trim(struct bytes s)
 	return s;
 }
 
-static int parse_link(struct invite *v, struct bytes link, struct err *e)
+static int parse_link(struct invite *v, struct bytes link, bool runner_too,
+		      struct err *e)
 {
 	if (invite_parse(v, link, e) < 0)
 		return -1;
-	if (v->role != ROLE_RUNNER)
+	if (v->role != ROLE_RUNNER || runner_too)
 		return 0;
 	invite_free(v);
-	return err_set(e, ERR_ROLE, "this is a runner's link, and this program "
-		       "runs no jobs: join with another role's");
+	return err_set(e, ERR_ROLE, "this is a runner's link: mount it with "
+		       "airloxfs mount --name NAME, or join with another "
+		       "role's");
 }
 
 int cmd_invite(struct invite *v, struct common *c, char *arg, struct err *e)
@@ -94,7 +96,7 @@ int cmd_invite(struct invite *v, struct common *c, char *arg, struct err *e)
 			       "- for stdin, or set AIRLOX_INVITE");
 	int r = read_link(&link, from, e);
 	if (r == 0)
-		r = parse_link(v, trim(buf_bytes(&link)), e);
+		r = parse_link(v, trim(buf_bytes(&link)), c->runner_too, e);
 	overwrite(arg);
 	overwrite((char *)c->invite);
 	overwrite(c->setting->invite);

@@ -28,6 +28,7 @@ struct common {
 	struct setting *setting;
 	const char *invite, *as, *description, *cache_dir;
 	bool json;
+	bool runner_too;	/* a runner's link is fine; set by the command */
 };
 #define CMD_FLAGS(c) \
 	{ "--invite", FLAG_TEXT, &(c).invite, "LINK", \

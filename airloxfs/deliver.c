@@ -10,6 +10,7 @@
 #include "airloxfs/line.h"
 #include "airloxfs/notify.h"
 #include "airloxfs/outbox.h"
+#include "airloxfs/queue.h"
 #include "airloxfs/tell_json.h"
 #include "airloxfs/text.h"
 #include "airloxfs/wait.h"
@@ -77,6 +78,14 @@ static void hear_item(struct deliver *d, struct news *n)
 	struct mount *m = d->m;
 	struct incoming *inc = n->item;
 	n->item = NULL;
+	bool runner = m->peer->invite.role == ROLE_RUNNER;
+	if (!inc->mine && runner && inc->env.header.kind != ITEM_EVENT) {
+		in_note_seen(m, inc->seq, inc->env.header.id,
+			     buf_bytes(&inc->raw));
+		queue_item(m, inc->env.header.id);
+		incoming_free(inc);
+		return;
+	}
 	if (!inc->mine) {
 		lanes_push(d, TASK_NEW, inc);
 		return;
@@ -106,6 +115,7 @@ static void hear_job(struct mount *m, const struct news *n)
 	tell_json_str(&j, "state", bytes_str(n->word));
 	tell_json_end(m, &j);
 	mount_log(m, "job %s: %s", n->id, n->word);
+	queue_job_event(m, n);
 }
 
 static void hear_gap(struct mount *m, const struct news *n)

@@ -46,6 +46,9 @@ void in_note_left(struct mount *m, uint64_t seq,
 		  const struct participant *who);
 void in_note_own(struct mount *m, uint64_t seq, const char *id);
 void in_note_pending(struct mount *m, uint64_t seq, struct bytes envelope);
+/* Only its envelope is kept: in_envelope finds it. */
+void in_note_seen(struct mount *m, uint64_t seq, const char *id,
+		  struct bytes envelope);
 void in_refuse(struct mount *m, uint64_t seq, const char *id,
 	       const char *author, const struct err *why);
 

@@ -23,6 +23,8 @@ enum index_kind {
 	INDEX_PENDING,		/* seq, text: the envelope */
 	INDEX_HIDDEN,		/* id */
 	INDEX_OWN,		/* seq, id: an item of ours came back */
+	INDEX_SEEN,		/* seq, id, text: the envelope of what a runner
+				 * fetches only where a job needs it */
 	INDEX_KINDS
 };
 

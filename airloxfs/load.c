@@ -113,7 +113,8 @@ static void load_item(struct loading *l, uint64_t at,
 		i->at = at;
 		peer_seen(l->m->peer, i->id);
 	}
-	if (i && !again) {
+	bool shown = v.header.kind == ITEM_TEXT || v.header.kind == ITEM_FILE;
+	if (i && !again && shown) {
 		cleanup_buf struct buf name = { 0 };
 		buf_add(&name, r->item.name.p, r->item.name.n);
 		char *s = buf_cstr(&name);
@@ -140,6 +141,20 @@ static void load_id(struct loading *l, const struct index_record *r)
 		in_add(l->in, id, r->seq);
 		peer_seen(l->m->peer, id);
 	}
+}
+
+static void load_seen(struct loading *l, uint64_t at,
+		      const struct index_record *r)
+{
+	char id[ITEM_ID + 1];
+	if (!item_is_id(r->id))
+		return;
+	memcpy(id, r->id.p, ITEM_ID);
+	id[ITEM_ID] = 0;
+	struct in_item *i = in_find(l->in, id);
+	if (!i && (i = in_add(l->in, id, r->seq)))
+		i->at = at;
+	peer_seen(l->m->peer, id);
 }
 
 static void load_pending(struct in *in, const struct index_record *r)
@@ -183,6 +198,7 @@ static int load_record(void *arg, uint64_t at, struct bytes record,
 	case INDEX_REJECTED: load_refusal(l, &r); break;
 	case INDEX_PENDING: load_pending(l->in, &r); break;
 	case INDEX_HIDDEN: case INDEX_OWN: load_id(l, &r); break;
+	case INDEX_SEEN: load_seen(l, at, &r); break;
 	case INDEX_KINDS: break;
 	}
 	int rc = r.kind == INDEX_HIDDEN ? 0 : settle(l->in, r.seq, e);
@@ -277,6 +293,26 @@ void in_note_own(struct mount *m, uint64_t seq, const char *id)
 {
 	in_note(m, &(struct index_record){ .kind = INDEX_OWN, .seq = seq,
 					.id = bytes_str(id) });
+}
+
+void in_note_seen(struct mount *m, uint64_t seq, const char *id,
+		  struct bytes envelope)
+{
+	struct index_record r = { .kind = INDEX_SEEN, .seq = seq,
+				  .id = bytes_str(id), .text = envelope };
+	uint64_t at;
+	struct err e;
+	if (in_append(m->in, &r, &at, &e) < 0) {
+		mount_failed(m, &e);
+		return;
+	}
+	pthread_mutex_lock(&m->in->lock);
+	struct in_item *i = in_find(m->in, id);
+	if (!i)
+		i = in_add(m->in, id, seq);
+	if (i && !i->at)
+		i->at = at;
+	pthread_mutex_unlock(&m->in->lock);
 }
 
 void in_note_pending(struct mount *m, uint64_t seq, struct bytes envelope)

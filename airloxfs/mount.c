@@ -16,6 +16,7 @@
 #include "airloxfs/notify.h"
 #include "airloxfs/out.h"
 #include "airloxfs/outbox.h"
+#include "airloxfs/queue.h"
 #include "airloxfs/store.h"
 #include "airloxfs/tell_json.h"
 #include "core/clear.h"
@@ -99,6 +100,7 @@ void mount_closed(struct mount *m, const char *why)
 		return;
 	tell_state(m, "closed", why);
 	outbox_kick(m);		/* the posters see that it is over */
+	queue_over(m, why);
 	line_end(m, m->events);
 }
 
@@ -178,7 +180,7 @@ static int fill(struct mount *m, struct err *e)
 		return -1;
 	m->peer->seq = cursor;
 	m->outbox = outbox_new(m, e);
-	if (!m->outbox)
+	if (!m->outbox || (m->dir_queue && !queue_new(m, e)))
 		return -1;
 	m->out = out_new(m, e);
 	return m->out ? 0 : -1;
@@ -257,6 +259,8 @@ static void on_ready(struct mount *m)
 	/* in this order: each looks at those that were started before it */
 	if (!m->closed && (role == ROLE_OWNER || role == ROLE_OBSERVER))
 		ok = (m->audit = audit_new(m, &e)) != NULL;
+	if (ok && !m->closed && m->queue)
+		ok = queue_start(m, &e) == 0;
 	if (ok && !m->closed)
 		ok = deliver_new(m, m->peer->seq, &e) != NULL;
 	if (ok)
@@ -282,6 +286,7 @@ void mount_stop(struct mount *m, int64_t wait_ms)
 {
 	m->stopping = true;
 	mount_log(m, "unmounting");
+	queue_stop(m, QUEUE_UNMOUNTED);
 	outbox_drain(m, wait_ms);
 	line_end(m, m->events);
 	line_wait(m->events, STREAM_END_MS);
@@ -331,6 +336,7 @@ size_t mount_close(struct mount *m, struct buf *text)
 {
 	if (!m)
 		return 0;
+	queue_stop(m, QUEUE_UNMOUNTED);
 	if (!m->stopping && m->fs)	/* fusermount3 -u, without a word */
 		outbox_drain(m, OUTBOX_WAIT_MS);
 	m->stopping = true;
@@ -361,6 +367,7 @@ size_t mount_close(struct mount *m, struct buf *text)
 	fs_free(m->fs);
 	tree_free(m->tree);
 	m->root = NULL;
+	queue_free(m->queue);
 	in_free(m->in);
 	line_free(m->events);
 	log_free(m->log);

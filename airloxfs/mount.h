@@ -27,6 +27,7 @@ struct store;
 struct in;
 struct out;
 struct audit;
+struct queue_room;
 
 struct mount_options {
 	bool strict;		/* -o strict: a commit without an answer fails */
@@ -49,6 +50,7 @@ struct mount {
 	size_t trim_at;		/* out_trim looks when out/ has so many */
 	struct node *dir_in, *dir_out, *dir_participants, *dir_rejected;
 	struct node *latest;
+	struct node *dir_queue;	/* a runner's, else NULL */
 
 	struct store *store;	/* the state directory and the index */
 	struct notify *notify;
@@ -57,6 +59,7 @@ struct mount {
 	struct outbox *outbox;
 	struct deliver *deliver;
 	struct audit *audit;
+	struct queue_room *queue;	/* a runner's, else NULL */
 	struct line *events;	/* JSON lines, a stream */
 	struct log *log;	/* a growing file */
 

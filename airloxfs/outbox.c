@@ -54,14 +54,15 @@ void outbox_remove(struct outbox *o, struct post *p)
 		o->draining_backlog = false;
 }
 
-static void add(struct outbox *o, struct post *p)
+void outbox_add(struct outbox *o, struct post *p)
 {
+	bool is_new = p->state == POST_NEW;
 	*o->last = p;
 	o->last = &p->next;
 	o->counts.queued++;
-	o->fresh++;
+	o->fresh += is_new;
 	/* a poster more where all are at work; each new item wakes one */
-	if (o->fresh > o->idle && o->posters < POSTERS &&
+	if (o->fresh + !is_new > o->idle && o->posters < POSTERS &&
 	    pthread_create(&o->poster[o->posters], NULL, poster_thread,
 			   o) == 0)
 		o->posters++;
@@ -122,7 +123,7 @@ static void submit(struct outbox *o, struct post *p, struct fuse_req *req)
 	p->req = req;
 	if (req && fs_interrupted(req))
 		hurry(o, p);
-	add(o, p);
+	outbox_add(o, p);
 	pthread_mutex_unlock(&o->lock);
 	pthread_cond_signal(&o->work);	/* who wakes finds the lock free */
 }

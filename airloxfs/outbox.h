@@ -55,6 +55,25 @@ struct outbox_counts outbox_counts(struct outbox *o);
 /* Waits until nothing is queued, wait_ms at most; gives what is left. */
 size_t outbox_drain(struct mount *m, int64_t wait_ms);
 
+/* --- for what is sealed elsewhere: a result and its files --- */
+
+struct outbox_item {
+	struct sealed sealed;	/* its blob is in a file that outbox_blob gave */
+	char blob[FILE_TMP];
+	const char *name;	/* borrowed; NULL: the result */
+};
+/* A file for a blob of n bytes; its descriptor. */
+int outbox_blob(struct mount *m, uint64_t n, char blob[FILE_TMP],
+		struct err *e);
+/* All of them under one key, durably or not at all: the last, of generation
+ * 2, is posted once the others, of generation 1, are.  Takes them over where
+ * it returns 0; of its end queue_posted hears. */
+int outbox_put(struct mount *m, const char *key, struct outbox_item *v,
+	       size_t n, struct err *e);
+void outbox_item_drop(struct mount *m, struct outbox_item *item);
+/* While loading: those of this key, none of which was posted, are dropped. */
+void outbox_forget(struct outbox *o, const char *key);
+
 /* What became of the newest commit of a draft, as the outbox's journal says:
  * for loading drafts after a crash. */
 struct outbox_outcome {

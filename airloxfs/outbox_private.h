@@ -55,6 +55,9 @@ struct post {
 	int64_t deadline_ms;	/* monotonic, 0: not sealed yet */
 };
 
+/* Part of a job's result: queue.h has its key and generations. */
+bool post_is_result(const struct post *p);
+
 struct outcome {
 	struct outcome *next;
 	char draft[DRAFT_ID];
@@ -127,6 +130,7 @@ void outbox_tell_sent(struct mount *m, const struct post *p, uint64_t seq);
  * poster's until outbox_end. */
 void outbox_reply(struct outbox *o, struct post *p, int answer);
 /* With o->lock. */
+void outbox_add(struct outbox *o, struct post *p);
 void outbox_answer(struct post *p, int err);
 void outbox_remove(struct outbox *o, struct post *p);
 

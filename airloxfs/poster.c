@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "airloxfs/outbox_private.h"
+#include "airloxfs/queue.h"
 #include "airloxfs/tell_json.h"
 #include "airloxfs/wait.h"
 #include "core/host/clock.h"
@@ -43,6 +44,17 @@ static bool is_over(struct mount *m)
 
 /* --- picking; with o->lock --- */
 
+/* A result names its files: they come first. */
+static bool waits_for_files(const struct outbox *o, const struct post *p)
+{
+	const struct post *k = o->first;
+	if (!post_is_result(p) || p->gen != QUEUE_GEN_RESULT)
+		return false;
+	while (k != p && strcmp(k->draft, p->draft) != 0)
+		k = k->next;
+	return k != p;
+}
+
 /* Of the backlog one at a time, oldest first; what is newer waits for it. */
 static bool may_post(const struct outbox *o, const struct post *p,
 		     int64_t now, bool over)
@@ -51,7 +63,7 @@ static bool may_post(const struct outbox *o, const struct post *p,
 		return false;
 	if (p->withdrawn || over)
 		return true;
-	if (p->retry_at_ms > now)
+	if (p->retry_at_ms > now || waits_for_files(o, p))
 		return false;
 	return !o->draining_backlog || p == o->first;
 }
@@ -98,12 +110,20 @@ static struct post *next_post(struct outbox *o)
 
 /* --- the end of one --- */
 
+static const char *what_is(const struct post *p)
+{
+	if (post_is_result(p))
+		return p->name ? "a job's out/" : "a job's result";
+	return p->name ? "out/" : "a text";
+}
+
 void outbox_tell_sent(struct mount *m, const struct post *p, uint64_t seq)
 {
 	cleanup_buf struct buf line = { 0 };
-	mount_log(m, "sent %s%s as item %s, %llu bytes",
-		  p->name ? "out/" : "a text", p->name ? p->name : "",
-		  p->sealed.id, (unsigned long long)p->sealed.blob_n);
+	if (post_is_result(p) && p->gen == QUEUE_GEN_RESULT)
+		queue_posted(m, p->draft, NULL);
+	mount_log(m, "sent %s%s as item %s, %llu bytes", what_is(p),
+		  p->name ? p->name : "", p->sealed.id, (unsigned long long)p->sealed.blob_n);
 	struct tell_json j = tell_json_begin(&line, "sent");
 	tell_json_int(&j, "seq", (int64_t)seq);
 	tell_json_str(&j, "id", bytes_str(p->sealed.id));
@@ -117,10 +137,12 @@ static void tell_failed(struct mount *m, const struct post *p,
 {
 	struct err e = *why;
 	cleanup_buf struct buf line = { 0 };
-	err_prefix(&e, "%s%s was not sent", p->name ? "out/" : "a text",
+	err_prefix(&e, "%s%s was not sent", what_is(p),
 		   p->name ? p->name : "");
 	e.code = why->code;
 	mount_failed(m, &e);
+	if (post_is_result(p) && p->gen == QUEUE_GEN_RESULT)
+		queue_posted(m, p->draft, why);
 	struct tell_json j = tell_json_begin(&line, "failed");
 	if (p->name)
 		tell_json_str(&j, "name", bytes_str(p->name));

@@ -15,6 +15,7 @@
 #include "airloxfs/mount.h"
 #include "airloxfs/out.h"
 #include "airloxfs/outbox.h"
+#include "airloxfs/queue.h"
 #include "airloxfs/say.h"
 #include "airloxfs/text.h"
 
@@ -55,6 +56,8 @@ static const struct row table[] = {
 	  KEEP(dir_out) },
 	{ "say", S_IFREG | 0200, OWN | SEND, NULL, &say_ops, 0 },
 	{ "audit", S_IFREG | 0444, OWN | VIEW, NULL, &audit_ops, 0 },
+	{ "queue", S_IFDIR | 0755, RUN, NULL, &queue_dir_ops,
+	  KEEP(dir_queue) },
 	{ "invites", S_IFDIR | 0700, OWN, NULL, &plain_dir, 0 },
 };
 
@@ -137,6 +140,9 @@ static int add_row(struct mount *m, const struct row *r)
 		*(struct node **)((char *)m + r->keep) = n;
 	if (r->ops == &latest_ops)
 		n->hidden = true;	/* until in/ has something */
+	if (r->ops == &queue_dir_ops)
+		return tree_add(m->tree, n, "ready", S_IFREG | 0200,
+				&queue_ready_ops, NULL) ? 0 : -1;
 	return r->mode == (S_IFDIR | 0700) ? add_invites(m, n) : 0;
 }
 

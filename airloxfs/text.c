@@ -145,6 +145,21 @@ static const char *own_name(struct mount *m)
 	return me ? me->shown : role_word(m->peer->invite.role);
 }
 
+static void put_runner(struct buf *out, struct mount *m)
+{
+	mount_lock(m);
+	const struct participant *me = people_find(&m->peer->people,
+						   m->peer->pub);
+	if (me && me->join.has_runner) {
+		put_line(out, "runner", me->join.runner.name);
+		buf_add_str(out, "labels");
+		for (size_t i = 0; i < me->join.runner.label_n; i++)
+			buf_addf(out, " %s", me->join.runner.labels[i]);
+		buf_add_byte(out, '\n');
+	}
+	mount_unlock(m);
+}
+
 void text_session(struct mount *m, const struct node *n, struct buf *out)
 {
 	(void)n;
@@ -156,6 +171,7 @@ void text_session(struct mount *m, const struct node *n, struct buf *out)
 	mount_lock(m);
 	put_line(out, "name", own_name(m));
 	mount_unlock(m);
+	put_runner(out, m);
 	put_time(out, "created", mf->created_at_ms);
 	put_time(out, "expires", mf->expires_at_ms);
 	buf_add_str(out, "allowed_types");
@@ -343,6 +359,13 @@ static const char readme_owner[] =
 "  invites/       links that admit others: secrets, hand them over privately\n";
 static const char readme_audit[] =
 "  audit          who joined, posted and fetched, as JSON lines\n";
+static const char readme_queue[] =
+"  queue/         the jobs that this runner was given, a directory each, whole\n"
+"                 when it appears: spec.json says what to run in work/.  Hold\n"
+"                 queue/ready open for writing to get any: exec 9>queue/ready\n"
+"                 echo claim > queue/JOB/ctl, run it, write stdout, stderr,\n"
+"                 out/ and exit, then echo done > queue/JOB/ctl; when a file\n"
+"                 cancelled appears there, stop it.  Code of others: sandbox it\n";
 static const char readme_ctl[] =
 "  ctl            verbs, one a line; cat ctl lists them\n";
 
@@ -359,5 +382,7 @@ void text_readme(struct mount *m, const struct node *n, struct buf *out)
 		buf_add_str(out, readme_owner);
 	if (role == ROLE_OWNER || role == ROLE_OBSERVER)
 		buf_add_str(out, readme_audit);
+	if (role == ROLE_RUNNER)
+		buf_add_str(out, readme_queue);
 	buf_add_str(out, readme_ctl);
 }

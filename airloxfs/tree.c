@@ -35,6 +35,10 @@ static size_t hash_name(const char *s)
 
 bool tree_is_dir(const struct node *n) { return S_ISDIR(n->mode); }
 size_t tree_count(const struct node *dir) { return dir->dir->n; }
+struct node *tree_last(const struct node *dir)
+{
+	return dir->dir->n ? dir->dir->order[dir->dir->n - 1] : NULL;
+}
 
 static int ino_insert(struct tree *t, struct node *n)
 {

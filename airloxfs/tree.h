@@ -65,6 +65,7 @@ void tree_drop(struct tree *t, struct node *n);
 /* The first child whose cookie is greater than `after`, hidden ones left
  * out; NULL at the end.  Stable while others come and go. */
 struct node *tree_next(const struct node *dir, uint64_t after);
+struct node *tree_last(const struct node *dir);	/* a hidden one too */
 size_t tree_count(const struct node *dir);
 bool tree_is_dir(const struct node *n);
 

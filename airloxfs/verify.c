@@ -8,6 +8,7 @@
 
 #include "airloxfs/in_private.h"
 #include "airloxfs/notify.h"
+#include "airloxfs/queue.h"
 #include "airloxfs/tell_json.h"
 #include "airloxfs/text.h"
 #include "core/clear.h"
@@ -261,6 +262,7 @@ struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
 		chunk_end(&c);
 	buf_free(&c.part);
 	int rc = o && make_view(v, o, &inc->env, e) == 0 &&
+		queue_event(m, &o->payload, &inc->author, e) == 0 &&
 		name_it(m, v, e) == 0 && append(m, v, inc, o, e) == 0 ? 0 : -1;
 	opened_free(o);
 	if (rc == 0)

@@ -8,7 +8,7 @@ _airloxfs_flags() {
 		--job-timeout --job-memory --network --package --no-out-files
 		--no-approval --owner-invite-file --as --description
 		--cache-dir --json --help" ;;
-	mount)	echo "$common -f -o --cache-max --items-max --keep" ;;
+	mount)	echo "$common -f -o --cache-max --items-max --name --labels --keep" ;;
 	umount)	echo "--wait --help" ;;
 	invites|info|send|revoke|close)
 		echo "$common" ;;

@@ -48,6 +48,8 @@ complete -c airloxfs -n '__fish_seen_subcommand_from mount' -s f -d 'stay in the
 complete -c airloxfs -n '__fish_seen_subcommand_from mount' -s o -xa 'strict allow_other allow_root' -d option
 complete -c airloxfs -n '__fish_seen_subcommand_from mount' -l cache-max -x -d 'above it nothing is fetched until there is room (4G)'
 complete -c airloxfs -n '__fish_seen_subcommand_from mount' -l items-max -x -d 'the same for the number of entries in in/ (100000)'
+complete -c airloxfs -n '__fish_seen_subcommand_from mount' -l name -x -d "a runner's name, by which jobs are sent to it"
+complete -c airloxfs -n '__fish_seen_subcommand_from mount' -l labels -x -d "a runner's labels: what it is good for"
 complete -c airloxfs -n '__fish_seen_subcommand_from mount' -l keep -d 'keep cache and state when the session ends'
 complete -c airloxfs -n '__fish_seen_subcommand_from mount umount prompt' -xa '(__fish_complete_directories)'
 complete -c airloxfs -n '__fish_seen_subcommand_from umount' -l wait -x -d 'how long to wait for what is queued'

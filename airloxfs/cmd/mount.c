@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,8 +38,9 @@ struct mounting {
 	struct common common;
 	struct mount_options opt;
 	struct flag_list o;
-	const char *cache_max;
-	const char *items_max;
+	const char *cache_max, *items_max, *name, *labels;
+	struct runner_info runner;	/* with a runner's link */
+	char host[128];
 	bool front, keep;
 	struct invite invite;
 	struct buf fuse;
@@ -122,6 +124,53 @@ static int read_options(struct mounting *g, struct err *e)
 	return 0;
 }
 
+/* --- a runner --- */
+
+static int read_labels(struct runner_info *r, const char *list, struct err *e)
+{
+	while (list && *list) {
+		size_t n = strcspn(list, ",");
+		if (r->label_n >= LABELS_MAX ||
+		    !label_ok((struct bytes){ (const uint8_t *)list, n }))
+			return err_set(e, ERR_USAGE, "--labels: at most %d of "
+				       "a-z, 0-9, '.', '_', '-', with commas "
+				       "between them", LABELS_MAX);
+		memcpy(r->labels[r->label_n++], list, n);
+		list += n + (list[n] == ',');
+	}
+	return 0;
+}
+
+/* What the others are told of this machine is its kind, not its name. */
+static void name_host(struct mounting *g)
+{
+	struct utsname u;
+	if (uname(&u) < 0)
+		strcpy(u.sysname, "Linux"), u.machine[0] = 0;
+	snprintf(g->host, sizeof g->host, "%.60s%s%.60s", u.sysname,
+		 u.machine[0] ? " " : "", u.machine);
+	g->runner.host = g->host;
+}
+
+static int read_runner(struct mounting *g, struct err *e)
+{
+	const char *as = g->common.as ? g->common.as : g->common.setting->name;
+	const char *name = g->name ? g->name :
+		as && label_ok(bytes_str(as)) ? as : "runner";
+	if (g->invite.role != ROLE_RUNNER)
+		return !g->name && !g->labels ? 0 :
+			err_set(e, ERR_USAGE, "--name and --labels are a "
+				"runner's: this is the %s's link",
+				role_word(g->invite.role));
+	if (!label_ok(bytes_str(name)))
+		return err_set(e, ERR_USAGE, "--name: 1 to %d of a-z, 0-9, "
+			       "'.', '_', '-', the first a letter or digit",
+			       LABEL_MAX);
+	strcpy(g->runner.name, name);
+	name_host(g);
+	return read_labels(&g->runner, g->labels, e);
+}
+
 static int parse(struct mounting *g, int argc, char **argv, struct err *e)
 {
 	const struct flag flags[] = {
@@ -133,6 +182,10 @@ static int parse(struct mounting *g, int argc, char **argv, struct err *e)
 		  "above it nothing is fetched until there is room (4G)" },
 		{ "--items-max", FLAG_TEXT, &g->items_max, "N",
 		  "the same for the number of entries in in/ (100000)" },
+		{ "--name", FLAG_TEXT, &g->name, "NAME",
+		  "a runner's name, by which jobs are sent to it (runner)" },
+		{ "--labels", FLAG_TEXT, &g->labels, "L,L",
+		  "a runner's labels: what it is good for" },
 		{ "--keep", FLAG_SET, &g->keep, NULL,
 		  "keep cache and state when the session ends" },
 		{ 0 },
@@ -150,8 +203,10 @@ static int parse(struct mounting *g, int argc, char **argv, struct err *e)
 	if (a.n != 1)
 		return err_set(e, ERR_USAGE, "mount takes an invite and a "
 			       "directory: airloxfs mount @FILE ~/s");
+	g->common.runner_too = true;
 	if (read_options(g, e) < 0 ||
-	    cmd_invite(&g->invite, &g->common, link, e) < 0)
+	    cmd_invite(&g->invite, &g->common, link, e) < 0 ||
+	    read_runner(g, e) < 0)
 		return -1;
 	g->dir = a.v[0];
 	return 0;
@@ -384,6 +439,11 @@ static int serve(struct mounting *g)
 	block_signals();
 	cmd_options(&po, &g->common);
 	po.connect_ms = CONNECT_MS;
+	if (g->invite.role == ROLE_RUNNER) {
+		po.kind = KIND_RUNNER;
+		po.runner = &g->runner;
+		po.name = po.name ? po.name : g->runner.name;
+	}
 	if (!open_mount(g, &po, &where, &e) && e.code == ERR_LOCKED)
 		return already(g, where, &e);
 	free(where);

@@ -84,6 +84,7 @@ settle "$T/b" "$T/a"
 for file in $(cd "$T/a" && ls); do
 	grep -qxF "$file" <<<"$rows" || fail "a mount has $file, not the table"
 done
-assert_eq "$(cd "$T/a" && ls | sort)" "$(sort <<<"$rows")" "an owner's files"
+assert_eq "$(cd "$T/a" && ls | sort)" "$(sort <<<"$rows" | grep -vx queue)" \
+	"an owner's files"
 pass 'a real mount has them'
 finish

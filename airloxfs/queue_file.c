@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * What whoever serves a job writes beside out/: its output, how it ended, the
+ * verbs; and queue/ready. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "airloxfs/ctl.h"
+#include "airloxfs/queue_private.h"
+#include "airloxfs/text.h"
+#include "airloxfs/wait.h"
+#include "core/host/clock.h"
+#include "core/progress.h"
+
+#define SMALL_MAX (16 * 1024)	/* bytes of exit, reason, peak_mem_mb */
+#define CLAIM_WAIT_MS 1000
+
+static struct queue_room *room(struct mount *m) { return m->queue; }
+
+/* With q->lock: whether it may still be written to. */
+static bool is_open(const struct qjob *j)
+{
+	return j->state >= Q_OPEN && j->state < Q_ENDING;
+}
+
+/* --- stdout, stderr --- */
+
+static struct kept *kept_of(const struct node *n)
+{
+	struct qjob *j = n->data;
+	return &j->std[n->ops == &queue_stderr_ops ? PROGRESS_STDERR
+						   : PROGRESS_STDOUT];
+}
+
+static int std_open(struct mount *m, struct handle *h)
+{
+	struct queue_room *q = room(m);
+	struct kept *k = kept_of(h->node);
+	const struct qjob *j = h->node->data;
+	h->direct = true;
+	pthread_mutex_lock(&q->lock);
+	if (h->flags & O_TRUNC && is_open(j))
+		kept_reset(k);
+	if ((h->flags & O_ACCMODE) != O_WRONLY)
+		kept_read(k, &h->bytes);
+	pthread_mutex_unlock(&q->lock);
+	return buf_failed(&h->bytes) ? ENOMEM : 0;
+}
+
+static int std_write(struct mount *m, struct handle *h, pid_t tid,
+		     const void *p, size_t n, uint64_t off)
+{
+	(void)tid, (void)off;
+	struct queue_room *q = room(m);
+	struct kept *k = kept_of(h->node);
+	const struct qjob *j = h->node->data;
+	pthread_mutex_lock(&q->lock);
+	int err = is_open(j) ? 0 : EROFS;
+	if (!err) {
+		kept_add(k, p, n);
+		err = k->failed ? ENOMEM : 0;
+	}
+	if (!err && j->state == Q_CLAIMED)
+		pthread_cond_signal(&q->print);
+	pthread_mutex_unlock(&q->lock);
+	return err;
+}
+
+static int std_truncate(struct mount *m, struct node *n, uint64_t size)
+{
+	struct queue_room *q = room(m);
+	const struct qjob *j = n->data;
+	pthread_mutex_lock(&q->lock);
+	int err = is_open(j) ? 0 : EROFS;
+	if (!err && size == 0)
+		kept_reset(kept_of(n));
+	pthread_mutex_unlock(&q->lock);
+	return err;
+}
+
+static uint64_t std_size(struct mount *m, const struct node *n)
+{
+	cleanup_buf struct buf b = { 0 };
+	struct queue_room *q = room(m);
+	pthread_mutex_lock(&q->lock);
+	kept_read(kept_of(n), &b);
+	pthread_mutex_unlock(&q->lock);
+	return b.len;
+}
+
+static void no_change(struct mount *m, struct node *n) { (void)m, (void)n; }
+
+const struct node_ops queue_stdout_ops = {
+	.open = std_open, .read = text_read, .write = std_write,
+	.truncate = std_truncate, .changed = no_change, .size = std_size,
+	.free = queue_node_free,
+};
+const struct node_ops queue_stderr_ops = {
+	.open = std_open, .read = text_read, .write = std_write,
+	.truncate = std_truncate, .changed = no_change, .size = std_size,
+	.free = queue_node_free,
+};
+
+/* --- exit, reason, peak_mem_mb --- */
+
+static struct buf *small_of(const struct node *n)
+{
+	struct qjob *j = n->data;
+	return n->ops == &queue_exit_ops ? &j->exit :
+	       n->ops == &queue_reason_ops ? &j->reason : &j->peak;
+}
+
+static int small_open(struct mount *m, struct handle *h)
+{
+	struct queue_room *q = room(m);
+	struct buf *b = small_of(h->node);
+	h->direct = true;
+	pthread_mutex_lock(&q->lock);
+	if (h->flags & O_TRUNC && is_open(h->node->data))
+		buf_reset(b);
+	buf_add(&h->bytes, b->data, b->len);
+	pthread_mutex_unlock(&q->lock);
+	return buf_failed(&h->bytes) ? ENOMEM : 0;
+}
+
+/* With the lock: as long as `size`, with NULs where it grows. */
+static int resize(struct buf *b, uint64_t size)
+{
+	if (size > SMALL_MAX)
+		return EFBIG;
+	if (size > b->len) {
+		uint8_t *p = buf_room(b, (size_t)size - b->len);
+		if (!p)
+			return ENOMEM;
+		memset(p, 0, (size_t)size - b->len);
+	}
+	b->len = (size_t)size;
+	return 0;
+}
+
+static int small_write(struct mount *m, struct handle *h, pid_t tid,
+		       const void *p, size_t n, uint64_t off)
+{
+	(void)tid;
+	struct queue_room *q = room(m);
+	struct buf *b = small_of(h->node);
+	pthread_mutex_lock(&q->lock);
+	int err = !is_open(h->node->data) ? EROFS
+		: off > SMALL_MAX ? EFBIG : 0;
+	if (!err && off + n > b->len)
+		err = resize(b, off + n);
+	if (!err && n)
+		memcpy(b->data + off, p, n);
+	pthread_mutex_unlock(&q->lock);
+	return err;
+}
+
+static int small_truncate(struct mount *m, struct node *n, uint64_t size)
+{
+	struct queue_room *q = room(m);
+	pthread_mutex_lock(&q->lock);
+	int err = is_open(n->data) ? resize(small_of(n), size) : EROFS;
+	pthread_mutex_unlock(&q->lock);
+	return err;
+}
+
+static uint64_t small_size(struct mount *m, const struct node *n)
+{
+	struct queue_room *q = room(m);
+	pthread_mutex_lock(&q->lock);
+	uint64_t size = small_of(n)->len;
+	pthread_mutex_unlock(&q->lock);
+	return size;
+}
+
+#define SMALL_OPS { \
+	.open = small_open, .read = text_read, .write = small_write, \
+	.truncate = small_truncate, .changed = no_change, \
+	.size = small_size, .free = queue_node_free, \
+}
+const struct node_ops queue_exit_ops = SMALL_OPS;
+const struct node_ops queue_reason_ops = SMALL_OPS;
+const struct node_ops queue_peak_ops = SMALL_OPS;
+
+/* --- verbs --- */
+
+static int answer(struct err *e, int sys, const char *why)
+{
+	err_set(e, ERR_SYS, "%s", why);
+	e->sys = sys;
+	return -1;
+}
+
+/* Journalled before the relay is asked: whatever happens now, it is never
+ * given out again. */
+static int begin_claim(struct queue_room *q, struct qjob *j, struct err *e)
+{
+	pthread_mutex_lock(&q->lock);
+	bool mine = j->state == Q_OPEN;
+	if (mine)
+		j->state = Q_CLAIMING;
+	int rc = mine ? queue_remember(q, j->id, QK_CLAIMED) : 0;
+	pthread_mutex_unlock(&q->lock);
+	if (!mine)
+		return 0;
+	if (rc < 0)
+		err_set(e, ERR_MEMORY, "out of memory");
+	if (rc == 0)
+		rc = queue_note(q, QK_CLAIMED, j, j->id, true, e);
+	pthread_mutex_lock(&q->lock);
+	if (rc < 0)
+		j->state = Q_OPEN;
+	pthread_cond_broadcast(&q->beat);
+	pthread_mutex_unlock(&q->lock);
+	return rc;
+}
+
+static int await_claim(struct queue_room *q, struct qjob *j, struct err *e)
+{
+	int64_t until = clock_mono_ms() + CLAIM_WAIT_MS;
+	int rc = 0;
+	pthread_mutex_lock(&q->lock);
+	while (!q->ending && j->state == Q_CLAIMING && !j->withdrawn &&
+	       wait_until(&q->claimed, &q->lock, until))
+		;
+	if (j->state == Q_CLAIMED && !j->told)
+		j->told = true;
+	else if (j->state == Q_CLAIMING && !j->withdrawn)
+		rc = answer(e, EAGAIN, "the relay has not answered the claim "
+			    "yet: write it again");
+	else
+		rc = answer(e, ESTALE, j->withdrawn ? "the job was withdrawn"
+			    : "the job was claimed before, or is over");
+	pthread_mutex_unlock(&q->lock);
+	return rc;
+}
+
+static int do_claim(struct qjob *j, const char *arg, struct err *e)
+{
+	(void)arg;
+	struct queue_room *q = room(j->m);
+	pthread_mutex_lock(&q->lock);
+	bool ready = q->holders > 0;
+	pthread_mutex_unlock(&q->lock);
+	if (!ready)
+		return err_set(e, ERR_VERB, "hold queue/ready open for writing "
+			       "before claiming a job: exec 9>queue/ready");
+	return begin_claim(q, j, e) < 0 ? -1 : await_claim(q, j, e);
+}
+
+static int do_done(struct qjob *j, const char *arg, struct err *e)
+{
+	(void)arg;
+	return queue_finish(j, RESULT_COMPLETED, NULL, e);
+}
+
+static int do_failed(struct qjob *j, const char *arg, struct err *e)
+{
+	return queue_finish(j, RESULT_FAILED, arg, e);
+}
+
+static int do_timed_out(struct qjob *j, const char *arg, struct err *e)
+{
+	(void)arg;
+	return queue_finish(j, RESULT_TIMED_OUT, NULL, e);
+}
+
+/* One that was not claimed is refused as one that never appeared. */
+static int do_refuse(struct qjob *j, const char *arg, struct err *e)
+{
+	struct queue_room *q = room(j->m);
+	pthread_mutex_lock(&q->lock);
+	bool open = j->state == Q_OPEN;
+	if (open)
+		j->state = Q_CLAIMING;	/* nobody else's from here on */
+	pthread_mutex_unlock(&q->lock);
+	if (!open)
+		return queue_finish(j, RESULT_REFUSED, arg, e);
+	return queue_refuse(j, RESULT_REFUSED, arg ? arg : "the runner refused "
+			    "it", e);
+}
+
+static const struct qverb {
+	const char *name, *arg;		/* arg: "" where it takes none */
+	int (*run)(struct qjob *j, const char *arg, struct err *e);
+} qverbs[] = {
+	{ "claim", "", do_claim },
+	{ "done", "", do_done },
+	{ "refuse", "REASON", do_refuse },
+	{ "failed", "REASON", do_failed },
+	{ "timed_out", "", do_timed_out },
+};
+#define QVERBS (sizeof qverbs / sizeof *qverbs)
+
+static int verb(struct mount *m, struct node *n, char *line, struct err *e)
+{
+	(void)m;
+	char *arg = strchr(line, ' ');
+	if (arg)
+		*arg++ = 0;
+	for (size_t i = 0; i < QVERBS; i++) {
+		const struct qverb *v = &qverbs[i];
+		if (strcmp(v->name, line) != 0)
+			continue;
+		if (!v->arg[0] && arg && *arg)
+			return err_set(e, ERR_VERB, "write it as: %s",
+				       v->name);
+		return v->run(n->data, arg && *arg ? arg : NULL, e);
+	}
+	return err_set(e, ERR_VERB, "a job's ctl does not know that verb: cat "
+		       "it to see those it knows");
+}
+
+static int qctl_open(struct mount *m, struct handle *h)
+{
+	(void)m;
+	h->direct = true;
+	for (size_t i = 0; i < QVERBS; i++)
+		buf_addf(&h->bytes, "%s%s%s\n", qverbs[i].name,
+			 qverbs[i].arg[0] ? " " : "", qverbs[i].arg);
+	return buf_failed(&h->bytes) ? ENOMEM : 0;
+}
+
+static int qctl_write(struct mount *m, struct handle *h, pid_t tid,
+		      const void *p, size_t n, uint64_t off)
+{
+	(void)tid, (void)off;
+	return ctl_lines(m, h->node, p, n, verb);
+}
+
+static int no_truncate(struct mount *m, struct node *n, uint64_t size)
+{
+	(void)m, (void)n, (void)size;
+	return 0;
+}
+
+const struct node_ops queue_ctl_ops = {
+	.open = qctl_open, .read = text_read, .write = qctl_write,
+	.truncate = no_truncate, .free = queue_node_free,
+	.timeout_s = 86400,
+};
+
+/* --- ready --- */
+
+static int ready_open(struct mount *m, struct handle *h)
+{
+	struct queue_room *q = room(m);
+	if ((h->flags & O_ACCMODE) == O_RDONLY)
+		return EACCES;
+	if (m->closed)
+		return ESHUTDOWN;
+	h->direct = true;
+	pthread_mutex_lock(&q->lock);
+	if (q->holders++ == 0)
+		q->beat_now = true;
+	pthread_cond_broadcast(&q->beat);
+	pthread_mutex_unlock(&q->lock);
+	return 0;
+}
+
+static int ready_write(struct mount *m, struct handle *h, pid_t tid,
+		       const void *p, size_t n, uint64_t off)
+{
+	(void)m, (void)h, (void)tid, (void)p, (void)n, (void)off;
+	return 0;
+}
+
+/* Whoever ran it is gone: its sender need not wait for the time limit. */
+static void went_away(struct queue_room *q)
+{
+	for (;;) {
+		struct err e;
+		pthread_mutex_lock(&q->lock);
+		struct qjob *j = q->jobs;
+		while (j && !(j->state == Q_CLAIMED || j->state == Q_CLAIMING))
+			j = j->next;
+		if (j)
+			queue_hold(j);
+		pthread_mutex_unlock(&q->lock);
+		if (!j)
+			return;
+		int rc = queue_finish(j, RESULT_FAILED, QUEUE_WENT_AWAY, &e);
+		if (rc < 0)
+			mount_failed(q->m, &e);
+		queue_drop(j);
+		if (rc < 0)
+			return;
+	}
+}
+
+static void ready_release(struct mount *m, struct handle *h)
+{
+	(void)h;
+	struct queue_room *q = room(m);
+	pthread_mutex_lock(&q->lock);
+	bool last = --q->holders == 0;
+	pthread_mutex_unlock(&q->lock);
+	if (last)
+		went_away(q);
+}
+
+const struct node_ops queue_ready_ops = {
+	.open = ready_open, .write = ready_write, .release = ready_release,
+	.truncate = no_truncate, .changed = no_change, .timeout_s = 86400,
+};

@@ -7,6 +7,7 @@
 #   make soak       random kills for N=20 minutes, and items of 1 GiB
 #   make vectors    the conformance vectors (V=FILE for another file)
 #   make arrows     who may include whom, and what the relay must not hold
+#   make static     the relay as one static file: build/static/airlox-relay
 #   make deps       install what building needs (Debian; asks for root)
 #   make install    PREFIX=/usr/local DESTDIR=
 
@@ -94,6 +95,15 @@ $(B)/obj/runner/record/page.o: runner/record/page.css runner/record/page.js
 $(B)/airlox-box: $(box_o) $(B)/libcore.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_box)
 
+# One file that needs nothing of the system it runs on: deploy/Dockerfile.
+# glibc warns that getpwnam and host names want its shared libraries: --user
+# and a name in --listen are for the other build.
+$(B)/static/airlox-relay: $(relay_o) $(B)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) -static-pie -Wl,--no-warnings $(filter-out -pie,$(LDFLAGS)) \
+		-o $@ $^ $(LIBS_relay)
+static: $(B)/static/airlox-relay
+
 # A unit test stands on the libraries; the rooms of the programs, but for
 # their mains, are libraries to it as well.
 $(B)/librelay.a: $(filter-out %/main.o,$(relay_o))
@@ -124,7 +134,7 @@ $(B)/tests/hostile/%.so: tests/hostile/preload/%.c
 	$(call say,LD,$@)$(CC) -std=c11 -D_GNU_SOURCE $(WARN) -O1 -g -fPIC -shared \
 		-o $@ $< -ldl
 
-tests: all $(unit_bin) $(helper_bin) $(preload_so)
+tests: all $(unit_bin) $(helper_bin) $(preload_so) $(if $(SAN),,static)
 
 # Building and testing for those who have just come: install what is
 # missing, build, go.  `make all` alone never installs anything.
@@ -176,15 +186,17 @@ put = $(if $(1),install -d $(DESTDIR)$(2) && \
 	install -m $(or $(3),644) $(1) $(DESTDIR)$(2)/,:)
 # put_unit NAME,DIR: a unit that names where the program is.
 put_unit = install -d $(DESTDIR)$(UNITDIR)/$(2) && sed 's|/usr/local/bin|$(BINDIR)|' \
-	systemd/$(1).service >$(DESTDIR)$(UNITDIR)/$(2)/$(1).service && \
-	chmod 644 $(DESTDIR)$(UNITDIR)/$(2)/$(1).service
+	systemd/$(1) >$(DESTDIR)$(UNITDIR)/$(2)/$(1) && \
+	chmod 644 $(DESTDIR)$(UNITDIR)/$(2)/$(1)
 man_sections := $(sort $(patsubst .%,%,$(suffix $(wildcard man/*.[1-9]))))
 programs := $(B)/airloxfs $(B)/airlox-relay $(B)/airlox-box
 install: all
 	$(Q)$(call put,$(programs),$(BINDIR),755)
 	$(Q)$(foreach s,$(man_sections),$(call put,$(wildcard man/*.$(s)),$(MANDIR)/man$(s)) &&) :
 	$(Q)$(call put,$(wildcard README.md LICENSE NEWS docs/*.md),$(DOCDIR))
-	$(Q)$(call put_unit,airloxfs@,user) && $(call put_unit,airlox-relay,system)
+	$(Q)$(call put_unit,airloxfs@.service,user) && \
+		$(call put_unit,airlox-relay.service,system) && \
+		$(call put_unit,airlox-relay.socket,system)
 	$(Q)$(call put,$(wildcard completion/_*),$(ZSHDIR))
 	$(Q)$(call put,$(wildcard completion/*.fish),$(FISHDIR))
 	$(Q)$(foreach f,$(wildcard completion/*.bash),\
@@ -193,7 +205,7 @@ install: all
 uninstall:
 	$(Q)cd $(DESTDIR)/ && rm -f $(patsubst %,.$(BINDIR)/%,$(notdir $(programs))) \
 		$(foreach f,$(wildcard man/*.[1-9]),.$(MANDIR)/man$(patsubst .%,%,$(suffix $(f)))/$(notdir $(f))) \
-		.$(UNITDIR)/user/airloxfs@.service .$(UNITDIR)/system/airlox-relay.service \
+		.$(UNITDIR)/user/airloxfs@.service .$(UNITDIR)/system/airlox-relay.service .$(UNITDIR)/system/airlox-relay.socket \
 		$(patsubst %,.$(ZSHDIR)/%,$(notdir $(wildcard completion/_*))) \
 		$(patsubst %,.$(FISHDIR)/%,$(notdir $(wildcard completion/*.fish))) \
 		$(patsubst %,.$(BASHDIR)/%,$(basename $(notdir $(wildcard completion/*.bash))))
@@ -203,5 +215,5 @@ clean:
 	rm -rf build
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
-.PHONY: all tests deps demo check soak bench bench-bin arrows fuzz fuzz-bin \
+.PHONY: all static tests deps demo check soak bench bench-bin arrows fuzz fuzz-bin \
 	fuzz-seeds vectors install uninstall clean

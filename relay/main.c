@@ -20,6 +20,7 @@
 #include "relay/loop.h"
 #include "relay/options.h"
 #include "relay/pool.h"
+#include "relay/ready.h"
 #include "relay/tell.h"
 #include "relay/tls.h"
 
@@ -192,7 +193,9 @@ static int serve(struct options *o, struct err *e)
 	set_signals();
 	state_look(&st);
 	greet(&doors);
+	ready_tell("READY=1");
 	int rc = loop_run(&doors, reactors(o->threads), &st, commit, e);
+	ready_tell("STOPPING=1");
 	close_state(&st, commit);
 	doors_close(&doors);
 	tls_close();

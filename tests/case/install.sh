@@ -25,6 +25,7 @@ for prefix in /usr/local /usr; do
 		"$share"/zsh/site-functions/_{airloxfs,airlox-relay} \
 		"$share"/fish/vendor_completions.d/{airloxfs,airlox-relay}.fish \
 		"$dest$prefix"/lib/systemd/{user/airloxfs@,system/airlox-relay}.service \
+		"$dest$prefix"/lib/systemd/system/airlox-relay.socket \
 		"$share"/doc/airloxfs/{README.md,NEWS,LICENSE,SECURITY.md}; do
 		[ -s "$f" ] || fail "not installed: $f"
 	done

@@ -56,6 +56,7 @@ LIBS_core := -lsodium -lcrypto -lpng -ljpeg -lwebpdemux -lwebp -lz -lunistring
 LIBS_airloxfs := -lcurl -lcjson -lfuse3 -lseccomp $(LIBS_core) -lpthread
 LIBS_tests := -lssl $(LIBS_airloxfs)
 LIBS_relay := -lssl -lsodium -lcrypto -lunistring -lpthread
+LIBS_runner := -lseccomp -lunistring
 LIBS_box := -lyaml -lssl -lsodium -lcrypto -lunistring -lpthread
 
 core_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/*.c))
@@ -64,6 +65,8 @@ mount_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard airloxfs/*.c airloxfs/cmd/*.c)
 relay_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard relay/*.c))
 box_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard runner/policy/*.c runner/broker/*.c runner/record/*.c \
 	runner/box/*.c))
+runner_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard runner/*.c runner/sandbox/*.c \
+	runner/runtime/*.c runner/queue/*.c))
 unit_bin := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*.c))
 helper_bin := $(patsubst tests/hostile/%.c,$(B)/tests/hostile/%,$(wildcard tests/hostile/*.c))
 bench_bin := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))
@@ -71,7 +74,7 @@ bench_bin := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/benc
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2);)
 
-all: $(B)/airloxfs $(B)/airlox-relay $(B)/airlox-box
+all: $(B)/airloxfs $(B)/airlox-relay $(B)/airlox-runner $(B)/airlox-box
 
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
@@ -91,6 +94,8 @@ $(B)/airlox-relay: $(relay_o) $(B)/libcore.a
 $(B)/airloxfs: $(mount_o) $(B)/libhost.a $(B)/libcore.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_airloxfs)
 
+$(B)/airlox-runner: $(runner_o) $(B)/libcore.a
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_runner)
 $(B)/obj/runner/record/page.o: runner/record/page.css runner/record/page.js
 $(B)/airlox-box: $(box_o) $(B)/libcore.a
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_box)
@@ -120,6 +125,13 @@ $(B)/libbox.a: $(filter-out %/main.o,$(box_o))
 $(B)/tests/unit/box_%: $(B)/obj/tests/unit/box_%.o $(B)/libbox.a $(B)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_box)
+# So is one of the runner, runner_NAME.
+$(B)/librunner.a: $(filter-out %/main.o,$(runner_o))
+	@mkdir -p $(@D) && rm -f $@
+	$(call say,AR,$@)ar rcs $@ $^
+$(B)/tests/unit/runner_%: $(B)/obj/tests/unit/runner_%.o $(B)/librunner.a $(B)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_runner)
 test_libs := $(B)/librelay.a $(B)/libmount.a $(B)/libhost.a $(B)/libcore.a
 $(B)/tests/%: $(B)/obj/tests/%.o $(test_libs)
 	@mkdir -p $(@D)
@@ -169,6 +181,9 @@ $(B)/tests/fuzz/%: $(B)/obj/tests/fuzz/%.o $(test_libs)
 $(B)/tests/fuzz/box_%: $(B)/obj/tests/fuzz/box_%.o $(B)/libbox.a $(B)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_box)
+$(B)/tests/fuzz/runner_%: $(B)/obj/tests/fuzz/runner_%.o $(B)/librunner.a $(B)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(LIBS_runner)
 fuzz-bin: $(fuzz_bin)
 fuzz:
 	$(Q)$(MAKE) --no-print-directory B=build/fuzz CC=clang OPT='-O1 -g -Wno-error' \
@@ -189,7 +204,7 @@ put_unit = install -d $(DESTDIR)$(UNITDIR)/$(2) && sed 's|/usr/local/bin|$(BINDI
 	systemd/$(1) >$(DESTDIR)$(UNITDIR)/$(2)/$(1) && \
 	chmod 644 $(DESTDIR)$(UNITDIR)/$(2)/$(1)
 man_sections := $(sort $(patsubst .%,%,$(suffix $(wildcard man/*.[1-9]))))
-programs := $(B)/airloxfs $(B)/airlox-relay $(B)/airlox-box
+programs := $(B)/airloxfs $(B)/airlox-relay $(B)/airlox-runner $(B)/airlox-box
 install: all
 	$(Q)$(call put,$(programs),$(BINDIR),755)
 	$(Q)$(foreach s,$(man_sections),$(call put,$(wildcard man/*.$(s)),$(MANDIR)/man$(s)) &&) :

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * keeper: the process that watches over one sandbox (box.h). */
+#ifndef AIRLOX_SANDBOX_KEEPER_H
+#define AIRLOX_SANDBOX_KEEPER_H
+
+#include "runner/sandbox/box.h"
+
+/* In the forked child.  Gives its end as a struct box_end on control, keeps
+ * scratch until control is closed, then removes it and exits 0. */
+_Noreturn void keeper_run(const struct box_ask *ask, struct cgroup *cgroup,
+			  int control, int out, int err);
+
+#endif

@@ -22,7 +22,8 @@ _airlox_relay() {
 		--metrics-from --max-item-bytes --max-session-bytes
 		--max-transfer-bytes --max-items --max-items-minute
 		--max-participants --max-sessions --max-sessions-hour
-		--max-streams --max-streams-each --min-free-bytes --claim-s
+		--max-streams --max-streams-each --max-address-connections
+		--max-address-requests --min-free-bytes --claim-s
 		--runner-silent-s --max-ttl --no-never --help --version fsck" -- "$cur"))
 }
 complete -F _airlox_relay airlox-relay

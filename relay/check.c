@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "core/json.h"
 #include "relay/check.h"
 #include "relay/task_commit.h"
 
@@ -143,6 +144,28 @@ static int check_item(struct state *st, struct intent *it)
 	}
 }
 
+/* Those who are there now, a joiner of a moment ago among them. */
+static int check_revoke(struct intent *it)
+{
+	struct session *s = it->session;
+	bool first = true;
+	if (s->revoked[it->role])
+		return say(it, 204, NULL, NULL);
+	buf_add_str(&it->body, "{\"participants\":[");
+	for (uint32_t i = 0; i < s->part_n; i++) {
+		const struct participant *p = s->part[i];
+		if (p->gone || p->cert.role != it->role)
+			continue;
+		if (!first)
+			buf_add_byte(&it->body, ',');
+		first = false;
+		json_put_b64(&it->body, p->cert.pub, PRIM_PUB);
+	}
+	buf_addf(&it->body, "],\"role\":\"%s\"}", role_word(it->role));
+	return buf_failed(&it->body) ?
+	       say(it, 503, "unavailable", "out of memory") : 0;
+}
+
 int check_intent(struct state *st, struct intent *it)
 {
 	if (it->fact.type == REC_SESSION)
@@ -168,8 +191,7 @@ int check_intent(struct state *st, struct intent *it)
 	case REC_REJECTED:
 		return task_check(st, it);
 	case REC_REVOKED:
-		return it->session->revoked[it->role] ?
-		       say(it, 204, NULL, NULL) : 0;
+		return check_revoke(it);
 	case REC_LEFT:
 	case REC_CLOSED:
 	case REC_SESSION:

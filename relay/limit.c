@@ -19,17 +19,21 @@ const struct limits limit_defaults = {
 	.free_bytes = INT64_C(128) << 20,
 	.claim_ms = 30 * 1000,
 	.silent_ms = 30 * 1000,
+	.address_minute = 600000,
 };
 
 void limit_put(const struct limits *l, struct buf *out)
 {
-	buf_addf(out, "{\"claim_ms\":%lld,\"envelope_bytes\":%d,\"item_bytes\":%lld,"
+	buf_addf(out, "{\"address_connections\":%u,"
+		 "\"address_requests_minute\":%u,\"claim_ms\":%lld,"
+		 "\"envelope_bytes\":%d,\"item_bytes\":%lld,"
 		 "\"items\":%u,\"items_minute\":%u,\"join_bytes\":%d,"
 		 "\"manifest_bytes\":%d,\"never\":%s,\"participants\":%u,"
 		 "\"runner_silent_ms\":%lld,"
 		 "\"session_bytes\":%lld,\"sessions\":%u,"
 		 "\"sessions_hour\":%u,\"streams\":%u,\"streams_each\":%u,"
 		 "\"transfer_day_bytes\":%lld,\"ttl_ms\":%lld}",
+		 l->address_connections, l->address_minute,
 		 (long long)l->claim_ms, ENVELOPE_MAX,
 		 (long long)l->item_bytes, l->items,
 		 l->items_minute, JOIN_MAX, MANIFEST_MAX,

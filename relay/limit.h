@@ -21,6 +21,9 @@ struct limits {
 	int64_t silent_ms;	/* a runner that is silent so long is offline */
 	struct addr_set proxies, metrics;	/* trusted; who may scrape */
 	uint32_t connections;	/* from RLIMIT_NOFILE */
+	/* of one address: at a time (0, until the start: half of all); a
+	 * minute (0: any) */
+	uint32_t address_connections, address_minute;
 };
 
 extern const struct limits limit_defaults;

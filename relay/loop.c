@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "relay/access.h"
+#include "relay/crowd.h"
 #include "relay/door.h"
 #include "relay/stream.h"
 #include "relay/tell.h"
@@ -47,7 +48,8 @@ void loop_stop(void)
 void loop_reload(void)
 {
 	reloading = true;
-	mailbox_ring(&loops[0].mail);
+	if (loop_n)	/* else it is heard when the first turn ends */
+		mailbox_ring(&loops[0].mail);
 }
 
 static void reload(void)
@@ -69,11 +71,18 @@ static int64_t clock_ms(clockid_t id)
 int64_t loop_wall_ms(void) { return clock_ms(CLOCK_REALTIME); }
 int64_t loop_mono_ms(void) { return clock_ms(CLOCK_MONOTONIC) + 1; }
 
+/* A connection that is not, or is no more. */
+static void gone(struct loop *l, const struct addr *peer)
+{
+	crowd_leave(&l->st->limits, peer);
+	conn_count--;
+}
+
 static void adopt(struct loop *l, int fd, const struct addr *peer, bool tls)
 {
 	if (!conn_new(l, fd, peer, tls)) {
 		close(fd);
-		conn_count--;
+		gone(l, peer);
 	}
 }
 
@@ -97,7 +106,7 @@ static void deal(struct loop *l, int fd, const struct addr *peer, bool tls)
 	struct newcomer *n = malloc(sizeof *n);
 	if (!n) {
 		close(fd);
-		conn_count--;
+		gone(l, peer);
 		return;
 	}
 	*n = (struct newcomer){ { NULL, MAIL_CONN }, fd, tls, *peer };
@@ -120,6 +129,21 @@ static void pause_door(struct loop *l, bool pause)
 		tell("no room for more connections; they wait");
 }
 
+/* Said without reading what was asked: it costs nothing to keep. */
+static void turn_away(struct loop *l, int fd, bool tls)
+{
+	static const char answer[] =
+		"HTTP/1.1 429 Too Many Requests\r\n"
+		"Content-Type: application/json\r\nContent-Length: 75\r\n"
+		"Retry-After: 10\r\nConnection: close\r\n\r\n"
+		"{\"error\":\"rate_limited\",\"message\":"
+		"\"too many connections from your address\"}";
+	METRIC_ADD(l->st->metrics.limited, 1);
+	if (!tls)
+		send(fd, answer, sizeof answer - 1, MSG_NOSIGNAL);
+	close(fd);
+}
+
 static void accept_some(struct loop *l, const struct door *d)
 {
 	for (int i = 0; i < 64; i++) {
@@ -139,6 +163,10 @@ static void accept_some(struct loop *l, const struct door *d)
 		}
 		struct addr peer;
 		addr_of(&peer, &ss);
+		if (!crowd_enter(&l->st->limits, &peer)) {
+			turn_away(l, fd, d->tls);
+			continue;
+		}
 		conn_count++;
 		deal(l, fd, &peer, d->tls);
 	}
@@ -170,8 +198,8 @@ static void bury(struct loop *l)
 	while (l->dead) {
 		struct conn *c = l->dead;
 		l->dead = c->next;
+		gone(l, &c->peer);
 		conn_free(c);
-		conn_count--;
 	}
 }
 

@@ -38,15 +38,21 @@ static void on_hangup(int sig)
 	loop_reload();
 }
 
-static void set_signals(void)
+/* From the first moment: one that comes while the log is being read is heard
+ * once the relay serves. */
+static void heed_hangup(void)
 {
 	struct sigaction again = { .sa_handler = on_hangup,
 				   .sa_flags = SA_RESTART };
+	sigaction(SIGHUP, &again, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void set_signals(void)
+{
 	struct sigaction stop = { .sa_handler = on_signal };
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGINT, &stop, NULL);
-	sigaction(SIGHUP, &again, NULL);
-	signal(SIGPIPE, SIG_IGN);
 }
 
 /* What passes through is not for a core file or a debugger. */
@@ -180,6 +186,8 @@ static int serve(struct options *o, struct err *e)
 	static struct state st;
 	struct doors doors;
 	o->limits.connections = connections();
+	if (!o->limits.address_connections)
+		o->limits.address_connections = o->limits.connections / 2;
 	if (open_outside(&doors, o, e) < 0)
 		return -1;
 	struct commit *commit = NULL;
@@ -221,6 +229,7 @@ static int run(int argc, char **argv, struct err *e)
 int main(int argc, char **argv)
 {
 	struct err e;
+	heed_hangup();
 	harden();
 	if (prim_init() < 0) {
 		tell("no randomness");

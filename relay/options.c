@@ -22,7 +22,7 @@ struct option {
 };
 
 #define BYTES_MAX (INT64_C(1) << 50)
-#define OPTIONS 32
+#define OPTIONS 40
 
 static size_t fill(struct option *op, struct options *o)
 {
@@ -64,6 +64,10 @@ static size_t fill(struct option *op, struct options *o)
 	{ "--max-sessions", COUNT, "N", &l->sessions, 1, 1000000, "in all" },
 	{ "--max-sessions-hour", COUNT, "N", &l->sessions_hour, 0, 1000000,
 	  "made from one address, an hour; 0: any" },
+	{ "--max-address-connections", COUNT, "N", &l->address_connections, 0,
+	  1000000, "of one address; 0: half of all there is room for" },
+	{ "--max-address-requests", COUNT, "N", &l->address_minute, 0,
+	  1000000000, "of one address, a minute; 0: any" },
 	{ "--max-streams", COUNT, "N", &l->streams, 1, 1000000, "in all" },
 	{ "--max-streams-each", COUNT, "N", &l->streams_each, 1, 1000000,
 	  "of one participant" },
@@ -108,11 +112,11 @@ void options_help(void)
 	      "fsck says what is wrong with a data directory, and changes "
 	      "nothing.\n\n", stdout);
 	for (size_t i = 0; i < n; i++) {
-		char left[40];
+		char left[48];
 		snprintf(left, sizeof left, "%s%s%s", op[i].flag,
 			 op[i].value ? " " : "",
 			 op[i].value ? op[i].value : "");
-		printf("  %-25s%s%s", left, *op[i].what ? " " : "",
+		printf("  %-27s%s%s", left, *op[i].what ? " " : "",
 		       op[i].what);
 		put_default(&op[i]);
 	}

@@ -147,6 +147,24 @@ static int read_numbers(struct req *r, const struct http_head *h)
 	return http_query_number(h->query, "after", &r->after) < 0 ? -1 : 0;
 }
 
+/* Each address has so many requests a minute, whatever they are. */
+static bool is_slow_enough(struct conn *c)
+{
+	static const struct addr none;
+	struct state *st = c->loop->st;
+	if (!st->limits.address_minute ||
+	    memcmp(&c->req->client, &none, sizeof none) == 0)
+		return true;
+	pthread_mutex_lock(&st->asking.lock);
+	int64_t wait_ms = rate_table_take(st->asking.asked, c->req->client,
+					  st->limits.address_minute,
+					  MINUTE_MS, c->loop->now_ms);
+	pthread_mutex_unlock(&st->asking.lock);
+	if (wait_ms)
+		reply_later(c, wait_ms, "too many requests from your address");
+	return !wait_ms;
+}
+
 void route_begin(struct conn *c, const struct http_head *h)
 {
 	struct parts parts = { { 0 }, { 0 } };
@@ -159,6 +177,8 @@ void route_begin(struct conn *c, const struct http_head *h)
 	r->route = find(h, &parts, &r->allow);
 	if (h->method == HTTP_OTHER)
 		c->close = true;	/* HEAD: no body is expected */
+	if (!is_slow_enough(c))
+		return;
 	if (!r->route) {
 		reply_error(c, r->allow ? 405 : 404,
 			    r->allow ? "bad_request" : "not_found",

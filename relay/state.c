@@ -12,8 +12,10 @@ int state_init(struct state *st, const struct limits *limits, struct err *e)
 	pthread_mutex_init(&st->lock, NULL);
 	st->bucket = calloc(BUCKETS, sizeof *st->bucket);
 	st->makers = rate_table_new();
+	pthread_mutex_init(&st->asking.lock, NULL);
+	st->asking.asked = rate_table_new();
 	st->free_bytes = -1;
-	return st->bucket && st->makers ? 0 :
+	return st->bucket && st->makers && st->asking.asked ? 0 :
 	       err_set(e, ERR_MEMORY, "out of memory");
 }
 
@@ -48,6 +50,8 @@ void state_free(struct state *st)
 		}
 	free(st->bucket);
 	rate_table_free(st->makers);
+	rate_table_free(st->asking.asked);
+	pthread_mutex_destroy(&st->asking.lock);
 	pthread_mutex_destroy(&st->lock);
 }
 

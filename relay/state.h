@@ -95,6 +95,10 @@ struct state {
 	bool look;			/* nothing may be changed */
 	struct limits limits;
 	struct rate_table *makers;	/* of sessions, by address */
+	struct {
+		pthread_mutex_t lock;
+		struct rate_table *asked;	/* requests, by address */
+	} asking;
 	struct metrics metrics;
 	/* not under the lock: */
 	atomic_bool low;		/* the disk has less than it should */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "relay/crowd.h"
 #include "relay/reply.h"
 #include "relay/duty.h"
 #include "relay/live.h"
@@ -40,6 +42,18 @@ static void count_stream(struct state *st, struct participant *p,
 	atomic_fetch_add(&st->metrics.streams, (unsigned)n);
 }
 
+/* Behind a proxy a stream is what a connection is elsewhere: from here on it
+ * is its client's. */
+static bool enter_client(struct conn *c)
+{
+	if (memcmp(&c->req->client, &c->peer, sizeof c->peer) == 0)
+		return true;
+	if (!crowd_enter(&c->loop->st->limits, &c->req->client))
+		return false;
+	c->peer = c->req->client;
+	return true;
+}
+
 void stream_begin(struct conn *c, uint64_t cursor)
 {
 	struct session *s = c->req->session;
@@ -53,6 +67,12 @@ void stream_begin(struct conn *c, uint64_t cursor)
 		cursor = s->event_n;
 	c->live_seen = live_begin(&s->hub, cursor == s->event_n);
 	pthread_mutex_unlock(&c->loop->st->lock);
+	if (ch && !enter_client(c)) {
+		pthread_mutex_lock(&c->loop->st->lock);
+		count_stream(c->loop->st, c->req->by, ch, -1);
+		pthread_mutex_unlock(&c->loop->st->lock);
+		room = false;
+	}
 	if (!room) {
 		reply_later(c, STALL_MS, "too many streams are open; close "
 			    "some, or try again later");

@@ -15,7 +15,8 @@ import bench
 import lib
 from relay_peer import Party
 
-FREE = ("--max-items-minute", "0", "--max-streams-each", "20000",
+FREE = ("--max-items-minute", "0", "--max-address-connections", "1000000",
+        "--max-address-requests", "0", "--max-streams-each", "20000",
         "--max-items", "1000000", "--max-transfer-bytes", "0")
 NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
 

@@ -184,7 +184,8 @@ def few_descriptors():
     os.environ["AIRLOX_EPHEMERAL"] = "1"
     child = lib.subprocess.Popen(
         ["prlimit", "--nofile=456:456", lib.BUILD + "/airlox-relay",
-         "--listen", "127.0.0.1:0"], text=True, stdout=lib.subprocess.PIPE,
+         "--listen", "127.0.0.1:0", "--max-address-connections", "900"],
+        text=True, stdout=lib.subprocess.PIPE,
         stderr=lib.subprocess.DEVNULL)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     port = int(child.stdout.readline().rsplit(":", 1)[1])

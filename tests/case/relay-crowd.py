@@ -46,7 +46,8 @@ def main():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     n = 10000 if os.environ.get("SOAK") else 1500
     n = min(n // (1 if lib.SLOW == 1 else 3), hard - 500)
-    relay = lib.Relay("--max-streams-each", "20000", "--max-items-minute",
+    relay = lib.Relay("--max-streams-each", "20000",
+                      "--max-address-connections", "20000", "--max-items-minute",
                       "0")
     party, quiet = Party(relay), Party(relay)
     for p in (party, quiet):

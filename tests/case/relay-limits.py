@@ -13,6 +13,7 @@ import lib                                    # noqa: E402
 from relay_peer import Party, Peer, Stream    # noqa: E402
 
 FLAGS = {
+    "--max-address-connections": 900, "--max-address-requests": 90000,
     "--max-sessions-hour": 3, "--max-items-minute": 20,
     "--max-streams": 5, "--max-streams-each": 2, "--max-participants": 4,
     "--max-transfer-bytes": 100000, "--max-items": 30,
@@ -168,6 +169,9 @@ def main():
     limits = Peer(relay).get("/v1/limits").json
     for name, flag in (("sessions_hour", "--max-sessions-hour"),
                        ("items_minute", "--max-items-minute"),
+                       ("address_connections", "--max-address-connections"),
+                       ("address_requests_minute",
+                        "--max-address-requests"),
                        ("streams", "--max-streams"),
                        ("streams_each", "--max-streams-each"),
                        ("transfer_day_bytes", "--max-transfer-bytes"),

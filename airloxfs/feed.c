@@ -6,6 +6,7 @@
 #include "core/host/check.h"
 
 #define WAITING_MAX 1000
+#define TRIES 4
 
 int feed_open(struct feed *f, struct peer *p,
 	      int (*show)(void *arg, const struct shown *s, struct err *e),
@@ -64,6 +65,26 @@ static enum shown_status status_of(const struct err *e)
 	       e->code == ERR_FULL ? SHOWN_PENDING : SHOWN_REJECTED;
 }
 
+static void wait_ms(int64_t ms)
+{
+	if (ms <= 0)
+		return;
+	const struct timespec t = { .tv_sec = ms / 1000,
+				    .tv_nsec = ms % 1000 * 1000000 };
+	nanosleep(&t, NULL);
+}
+
+/* An event comes once: a blob that did not come is asked for again. */
+static int fetch(struct feed *f, struct incoming *in, struct err *why)
+{
+	int fd = peer_fetch(f->peer, f->get, in, NULL, NULL, why);
+	for (unsigned n = 0; fd < 0 && n < TRIES && peer_may_retry(why); n++) {
+		wait_ms(peer_delay_ms(n, wire_retry_after_ms(f->get)));
+		fd = peer_fetch(f->peer, f->get, in, NULL, NULL, why);
+	}
+	return fd;
+}
+
 /* Fetches, opens, acknowledges and shows.  *gone in: it was shown as that
  * already; out: it is. */
 static int show_item(struct feed *f, struct incoming *in, bool *gone,
@@ -74,7 +95,7 @@ static int show_item(struct feed *f, struct incoming *in, bool *gone,
 	struct shown s = { .seq = in->seq, .id = in->env.header.id,
 			   .item = in, .why = &why };
 	s.author = people_find(&f->peer->people, in->author.pub);
-	cleanup_fd int fd = peer_fetch(f->peer, f->get, in, NULL, NULL, &why);
+	cleanup_fd int fd = fetch(f, in, &why);
 	if (fd >= 0)
 		s.opened = opened_new(f->peer, in, fd, check_content, NULL,
 				      &why);
@@ -92,7 +113,11 @@ static int show_item(struct feed *f, struct incoming *in, bool *gone,
 static int hear_item(struct feed *f, struct incoming *in, bool gone,
 		     struct err *e)
 {
-	int r = f->quiet ? 0 : show_item(f, in, &gone, e);
+	enum feed_pick pick = f->quiet ? FEED_LEAVE :
+		f->pick ? f->pick(f->arg, in) : FEED_SHOW;
+	if (pick == FEED_KEEP)
+		return 0;
+	int r = pick == FEED_SHOW ? show_item(f, in, &gone, e) : 0;
 	if (gone)
 		wait_for(f, in);
 	else
@@ -159,6 +184,8 @@ static int hear(void *arg, const struct event *ev, struct err *e)
 	struct incoming *in = NULL;
 	struct news n;
 	int r = peer_apply(f->peer, ev, &n, e);
+	if (r == 0 && f->news)
+		r = f->news(f->arg, ev, &n, e);
 	if (r == 0 && n.kind == NEWS_ITEM) {
 		in = n.item;
 		n.item = NULL;
@@ -175,7 +202,7 @@ static int hear(void *arg, const struct event *ev, struct err *e)
 	news_free(&n);
 	if (r == 0 && f->peer->state == PEER_CLOSED)
 		return err_set(e, ERR_GONE, "the session is over");
-	return r;
+	return r == 0 && f->done ? err_set(e, ERR_SYS, "enough") : r;
 }
 
 /* --- following --- */
@@ -187,21 +214,12 @@ int feed_now(struct feed *f, struct err *e)
 	do {
 		before = f->peer->seq;
 		if (wire_events(f->listen, before, hear, f, &count, e) < 0)
-			return -1;
+			return f->done ? 0 : -1;
 	} while (count && f->peer->seq > before);
 	return 0;
 }
 
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-
-static void wait_ms(int64_t ms)
-{
-	if (ms <= 0)
-		return;
-	const struct timespec t = { .tv_sec = ms / 1000,
-				    .tv_nsec = ms % 1000 * 1000000 };
-	nanosleep(&t, NULL);
-}
 
 int feed_follow(struct feed *f, int64_t end_ms, struct err *e)
 {
@@ -214,7 +232,7 @@ int feed_follow(struct feed *f, int64_t end_ms, struct err *e)
 		wire_set_total(f->listen, (int)min64(left, INT32_MAX));
 		int r = wire_stream(f->listen, f->peer->seq, hear, f, &heard,
 				    e);
-		if (f->peer->state == PEER_CLOSED)
+		if (f->peer->state == PEER_CLOSED || f->done)
 			return 0;
 		if (clock_mono_ms() >= end_ms)
 			return 0;

@@ -20,6 +20,12 @@ struct shown {
 	const struct err *why;		/* the others */
 };
 
+enum feed_pick {
+	FEED_SHOW,	/* fetch and show it */
+	FEED_LEAVE,	/* nothing is fetched */
+	FEED_KEEP	/* the same; the item is the hook's from here on */
+};
+
 struct feed {
 	struct peer *peer;
 	struct wire *listen;		/* the stream's */
@@ -27,6 +33,12 @@ struct feed {
 	int (*show)(void *arg, const struct shown *s, struct err *e);
 	void *arg;
 	bool quiet;			/* hear only: nothing is fetched */
+	/* For those who do not want every item (NULL: they do), and who want
+	 * to hear of more; both get arg. */
+	enum feed_pick (*pick)(void *arg, struct incoming *in);
+	int (*news)(void *arg, const struct event *ev, const struct news *n,
+		    struct err *e);
+	bool done;			/* a hook sets it: enough was heard */
 	bool live;			/* private: history is over */
 	struct incoming **waiting;	/* evicted: asked for */
 	size_t waiting_n;
@@ -39,7 +51,8 @@ int feed_open(struct feed *f, struct peer *p,
 	      void *arg, struct err *e);
 /* What is there now. */
 int feed_now(struct feed *f, struct err *e);
-/* What comes, until the session ends (0) or end_ms of the monotonic clock. */
+/* What comes, until the session ends, `done` is set (0) or end_ms of the
+ * monotonic clock. */
 int feed_follow(struct feed *f, int64_t end_ms, struct err *e);
 void feed_close(struct feed *f);
 

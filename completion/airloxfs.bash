@@ -4,14 +4,18 @@
 _airloxfs_flags() {
 	local common="--invite --as --description --cache-dir --json --help"
 	case $1 in
-	create)	echo "--relay --execute --ttl --types --max-item-mb --runtime
-		--job-timeout --job-memory --network --package --no-out-files
+	create)	echo "--relay --profile --execute --ttl --types --max-item-mb
+		--runtime --job-timeout --job-memory --network --package --no-out-files
 		--no-approval --owner-invite-file --as --description
 		--cache-dir --json --help" ;;
 	mount)	echo "$common -f -o --cache-max --items-max --name --labels --keep" ;;
 	umount)	echo "--wait --help" ;;
-	invites|info|send|revoke|close)
+	invites|info|send|revoke|close|cancel|runners|approve)
 		echo "$common" ;;
+	run)	echo "$common --runner --label --input --timeout --memory
+		--requirement --out-dir --no-wait --wait" ;;
+	result)	echo "$common --out-dir --wait" ;;
+	reject)	echo "$common --reason" ;;
 	items)	echo "$common --save" ;;
 	watch)	echo "$common --save --new --timeout" ;;
 	audit)	echo "$common --out --verify --session --manifest" ;;
@@ -53,12 +57,14 @@ _airloxfs() {
 	COMPREPLY=()
 	cmd=$(_airloxfs_command)
 	case $prev in
-	--cache-dir|--save)
+	--cache-dir|--save|--out-dir)
 		COMPREPLY=($(compgen -d -- "$cur")); return ;;
-	--owner-invite-file|--out|--manifest)
+	--owner-invite-file|--out|--manifest|--input)
 		COMPREPLY=($(compgen -f -- "$cur")); return ;;
 	--types)
 		_airloxfs_words "text py md zip image" "$cur"; return ;;
+	--profile)
+		_airloxfs_words host-runner "$cur"; return ;;
 	--ttl)
 		_airloxfs_words "30m 1h 1d 7d 30d never" "$cur"; return ;;
 	-o)
@@ -67,7 +73,8 @@ _airloxfs() {
 	--invite)
 		_airloxfs_invite "$cur"; return ;;
 	--as|--description|--relay|--max-item-mb|--runtime|--job-timeout|\
-	--job-memory|--package|--wait|--timeout|--session)
+	--job-memory|--package|--wait|--timeout|--session|--runner|--label|\
+	--memory|--requirement|--reason)
 		return ;;
 	esac
 	case $cur in
@@ -76,14 +83,16 @@ _airloxfs() {
 	esac
 	case $cmd in
 	"")	_airloxfs_words "create mount umount invites info send items
-			watch revoke close audit forget prompt" "$cur" ;;
+			watch run result cancel runners approve reject
+			revoke close audit forget prompt" "$cur" ;;
 	send)	if [ "$prev" = send ]; then
 			_airloxfs_words "text file" "$cur"
 		else
 			COMPREPLY=($(compgen -f -- "$cur"))
 		fi ;;
 	revoke)	_airloxfs_words "sender observer runner" "$cur" ;;
-	audit)	COMPREPLY=($(compgen -f -- "$cur")) ;;
+	audit|run)
+		COMPREPLY=($(compgen -f -- "$cur")) ;;
 	mount|umount|prompt)
 		COMPREPLY=($(compgen -d -- "$cur")) ;;
 	esac

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 # fish completion for airloxfs(1)
 
-set -l commands create mount umount invites info send items watch revoke \
-    close audit forget prompt
-set -l invited mount invites info send items watch revoke close audit
+set -l commands create mount umount invites info send items watch run result \
+    cancel runners approve reject revoke close audit forget prompt
+set -l invited mount invites info send items watch run result cancel runners \
+    approve reject revoke close audit
 
 complete -c airloxfs -f
 complete -c airloxfs -n "not __fish_seen_subcommand_from $commands" -l help -d 'print the usage'
@@ -18,6 +19,12 @@ complete -c airloxfs -n __fish_use_subcommand -a info -d 'settings and participa
 complete -c airloxfs -n __fish_use_subcommand -a send -d 'send a text, or files'
 complete -c airloxfs -n __fish_use_subcommand -a items -d 'print what was sent so far'
 complete -c airloxfs -n __fish_use_subcommand -a watch -d 'print items as they arrive'
+complete -c airloxfs -n __fish_use_subcommand -a run -d 'run a Python file on a runner'
+complete -c airloxfs -n __fish_use_subcommand -a result -d 'the result of a job'
+complete -c airloxfs -n __fish_use_subcommand -a cancel -d 'stop a job'
+complete -c airloxfs -n __fish_use_subcommand -a runners -d 'who can run jobs'
+complete -c airloxfs -n __fish_use_subcommand -a approve -d 'let a runner take jobs (owner)'
+complete -c airloxfs -n __fish_use_subcommand -a reject -d 'turn a runner away (owner)'
 complete -c airloxfs -n __fish_use_subcommand -a revoke -d 'cut off a role (owner)'
 complete -c airloxfs -n __fish_use_subcommand -a close -d 'end the session for all (owner)'
 complete -c airloxfs -n __fish_use_subcommand -a audit -d "the relay's record (owner, observer)"
@@ -31,6 +38,7 @@ complete -c airloxfs -n "__fish_seen_subcommand_from create forget $invited" -l 
 complete -c airloxfs -n "__fish_seen_subcommand_from create $invited" -l json -d 'print JSON'
 
 complete -c airloxfs -n '__fish_seen_subcommand_from create' -l relay -x -d 'the relay'
+complete -c airloxfs -n '__fish_seen_subcommand_from create' -l profile -xa host-runner -d 'settings for a purpose'
 complete -c airloxfs -n '__fish_seen_subcommand_from create' -l execute -d 'let runners run Python in this session'
 complete -c airloxfs -n '__fish_seen_subcommand_from create' -l ttl -xa '30m 1h 1d 7d 30d never' -d 'how long it lasts'
 complete -c airloxfs -n '__fish_seen_subcommand_from create' -l types -xa 'text py md zip image' -d 'what may be sent'
@@ -59,6 +67,17 @@ complete -c airloxfs -n '__fish_seen_subcommand_from send; and __fish_seen_subco
 complete -c airloxfs -n '__fish_seen_subcommand_from items watch' -l save -xa '(__fish_complete_directories)' -d 'save received files here'
 complete -c airloxfs -n '__fish_seen_subcommand_from watch' -l new -d 'only what arrives from now on'
 complete -c airloxfs -n '__fish_seen_subcommand_from watch' -l timeout -x -d 'stop after this long'
+complete -c airloxfs -n '__fish_seen_subcommand_from run' -F
+complete -c airloxfs -n '__fish_seen_subcommand_from run' -l runner -x -d 'this runner, by its name or key'
+complete -c airloxfs -n '__fish_seen_subcommand_from run' -l label -x -d 'any idle runner that has all these'
+complete -c airloxfs -n '__fish_seen_subcommand_from run' -l input -r -F -d 'a file beside the program'
+complete -c airloxfs -n '__fish_seen_subcommand_from run' -l timeout -x -d 'longest time it may take'
+complete -c airloxfs -n '__fish_seen_subcommand_from run' -l memory -x -d 'memory, in MiB'
+complete -c airloxfs -n '__fish_seen_subcommand_from run' -l requirement -x -d 'a package it needs'
+complete -c airloxfs -n '__fish_seen_subcommand_from run' -l no-wait -d 'submit it, print its id, and go'
+complete -c airloxfs -n '__fish_seen_subcommand_from run result' -l out-dir -xa '(__fish_complete_directories)' -d 'save the files it writes here'
+complete -c airloxfs -n '__fish_seen_subcommand_from run result' -l wait -x -d 'wait for it at most so long'
+complete -c airloxfs -n '__fish_seen_subcommand_from reject' -l reason -x -d 'why'
 complete -c airloxfs -n '__fish_seen_subcommand_from revoke' -a 'sender observer runner'
 complete -c airloxfs -n '__fish_seen_subcommand_from audit' -l out -r -F -d 'write it to this new file'
 complete -c airloxfs -n '__fish_seen_subcommand_from audit' -l verify -F -d 'check it, and say what it proves'

@@ -15,6 +15,7 @@
 
 struct creating {
 	struct common c;
+	const char *profile;
 	const char *relay, *ttl, *max_mb, *runtime, *timeout, *memory, *file;
 	struct flag_list types, packages;
 	bool execute, network, no_out, no_approval;
@@ -25,6 +26,32 @@ struct creating {
 };
 
 /* --- from flags to a manifest --- */
+
+static void set_default(const char **flag, const char *value)
+{
+	if (!*flag)
+		*flag = value;
+}
+
+/* What no flag said.  host-runner: for a machine that stays and works for
+ * others, as long as its owner approves it. */
+static int fill_defaults(struct creating *k, struct err *e)
+{
+	bool host = k->profile && !strcmp(k->profile, "host-runner");
+
+	if (k->profile && !host)
+		return err_set(e, ERR_USAGE, "--profile: host-runner");
+	if (host && k->no_approval)
+		return err_set(e, ERR_USAGE, "--profile host-runner asks for "
+			       "approval; leave --no-approval out");
+	k->execute |= host;
+	set_default(&k->ttl, host ? "never" : "1h");
+	set_default(&k->max_mb, host ? "100" : "25");
+	set_default(&k->runtime, "python3.12");
+	set_default(&k->timeout, host ? "30m" : "60s");
+	set_default(&k->memory, host ? "4096" : "512");
+	return 0;
+}
 
 static int number(const char *flag, const char *text, int64_t min, int64_t max,
 		  int64_t *out, struct err *e)
@@ -226,7 +253,8 @@ static int join(struct creating *k, struct err *e)
 static int create(struct creating *k, struct err *e)
 {
 	fill_keys(k);
-	if (fill_base(k, e) < 0 || fill_types(k, e) < 0 || fill_job(k, e) < 0 ||
+	if (fill_defaults(k, e) < 0 || fill_base(k, e) < 0 ||
+	    fill_types(k, e) < 0 || fill_job(k, e) < 0 ||
 	    number("--max-item-mb", k->max_mb, 1, 1024, &k->m.max_item_bytes,
 		   e) < 0)
 		return -1;
@@ -239,6 +267,19 @@ static int create(struct creating *k, struct err *e)
 	return r < 0 ? -1 : join(k, e);
 }
 
+static void say_limits(const struct manifest *m)
+{
+	const struct job_limits *j = &m->job;
+
+	printf("jobs     %s, at most %lld s and %lld MB, %s, %s\n"
+	       "items    at most %lld MiB\n\n", j->runtime,
+	       (long long)j->timeout_s, (long long)j->memory_mb,
+	       j->network ? "network" : "no network",
+	       j->approve_runners ? "runners need your approval" :
+				    "runners need no approval",
+	       (long long)(m->max_item_bytes / MB));
+}
+
 static int show(struct creating *k, struct err *e)
 {
 	char span[24];
@@ -247,18 +288,21 @@ static int show(struct creating *k, struct err *e)
 			   CLOCK_FOREVER :
 			   k->m.expires_at_ms - k->m.created_at_ms);
 		tell_say("created %s, lasts %s\n", k->m.session_id, span);
+		if (k->execute)
+			say_limits(&k->m);
 	}
 	return links_print(&k->owner, &k->m, k->file, k->c.json, e);
 }
 
 int cmd_create(struct setting *set, int argc, char **argv)
 {
-	struct creating k = { .c = { .setting = set }, .ttl = "1h",
-			      .max_mb = "25", .runtime = "python3.12",
-			      .timeout = "60s", .memory = "512" };
+	struct creating k = { .c = { .setting = set } };
 	const struct flag flags[] = {
 		{ "--relay", FLAG_TEXT, &k.relay, "URL",
 		  "the relay (AIRLOX_RELAY)" },
+		{ "--profile", FLAG_TEXT, &k.profile, "NAME",
+		  "host-runner: never ends, jobs of 30m and 4096 MB, items "
+		  "of 100" },
 		{ "--execute", FLAG_SET, &k.execute, NULL,
 		  "let runners run Python in this session" },
 		{ "--ttl", FLAG_TEXT, &k.ttl, "TIME",

@@ -171,6 +171,32 @@ struct participant *people_named(const struct people *p, struct bytes name,
 	return found;
 }
 
+struct participant *people_runner(const struct people *p, struct bytes which,
+				  struct err *e)
+{
+	struct participant *found = NULL;
+	size_t alike = 0;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct participant *q = p->v[i];
+		if (!q->shown_runner || q->left)
+			continue;
+		if (has_key(q, which))
+			return q;
+		if (bytes_eq(which, bytes_str(q->shown_runner)))
+			found = q;
+		alike += bytes_eq(which, bytes_str(q->join.runner.name));
+	}
+	if (found && alike <= 1)
+		return found;
+	if (alike > 1)
+		err_set(e, ERR_CONFLICT, "more than one runner chose that "
+			"name, give the key");
+	else
+		err_set(e, ERR_NOT_FOUND, "no runner has that name");
+	return NULL;
+}
+
 void people_free(struct people *p)
 {
 	for (size_t i = 0; i < p->n; i++)

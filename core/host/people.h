@@ -36,6 +36,11 @@ struct participant *people_find(const struct people *p,
  * ERR_NOT_FOUND, or ERR_CONFLICT (more than one). */
 struct participant *people_named(const struct people *p, struct bytes name,
 				 struct err *e);
+/* A runner that has not left: by base64url key, else by shown runner name;
+ * ERR_CONFLICT also where another one that has not left chose the same name:
+ * then only its key, or NAME+<8 hex>, says which. */
+struct participant *people_runner(const struct people *p, struct bytes which,
+				  struct err *e);
 void people_free(struct people *p);
 
 #endif

@@ -59,10 +59,12 @@ static void make_manifest(char **w)
 		prim_pub(m.pub[i], seed);
 	}
 	key_session_id(m.session_id, m.pub[ROLE_OWNER]);
-	m.mode = strcmp(w[2], "relay") == 0 ? MODE_RELAY : MODE_EXECUTE;
+	bool images = strcmp(w[2], "images") == 0;
+	m.mode = images || strcmp(w[2], "relay") == 0 ? MODE_RELAY
+						      : MODE_EXECUTE;
 	m.created_at_ms = atoll(w[3]);
 	m.expires_at_ms = w[4][0] == '-' ? MANIFEST_FOREVER : atoll(w[4]);
-	for (int i = 0; i < TYPE_IMAGE; i++) {
+	for (int i = 0; i < TYPE_IMAGE + images; i++) {
 		m.allowed[i] = true;
 		m.order[m.allowed_n++] = (enum item_type)i;
 	}

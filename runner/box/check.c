@@ -16,20 +16,26 @@ static const char help[] =
 	"  --method M    its method (default GET)\n"
 	"  --json        the policy as JSON\n";
 
-struct policy *check_read(const char *path, struct buf *text, struct err *e)
+struct policy *check_read_fd(int fd, const char *name, struct err *e)
 {
-	cleanup_buf struct buf own = { 0 };
-	struct buf *to = text ? text : &own;
-	bool in = !strcmp(path, "-");
-	cleanup_fd int fd = in ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	cleanup_buf struct buf text = { 0 };
 	struct policy *p = NULL;
-	if (!in && fd < 0)
-		err_sys(e, "cannot open it");
-	else if (slurp(in ? STDIN_FILENO : fd, TREE_BYTES_MAX, to, e) == 0)
-		p = policy_read(buf_bytes(to), e);
+	if (slurp(fd, TREE_BYTES_MAX, &text, e) == 0)
+		p = policy_read(buf_bytes(&text), e);
 	if (!p)
-		err_prefix(e, "%s", in ? "stdin" : path);
+		err_prefix(e, "%s", name);
 	return p;
+}
+
+struct policy *check_read(const char *path, struct err *e)
+{
+	if (!strcmp(path, "-"))
+		return check_read_fd(STDIN_FILENO, "stdin", e);
+	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0)
+		return check_read_fd(fd, path, e);
+	err_sys(e, "%s: cannot open it", path);
+	return NULL;
 }
 
 struct options {
@@ -114,7 +120,7 @@ int check_main(int argc, char **argv)
 		say_text(bytes_str(help));
 		return 0;
 	}
-	struct policy *p = check_read(o.policy, NULL, &e);
+	struct policy *p = check_read(o.policy, &e);
 	if (!p)
 		return say_fail(&e);
 	int r = o.url ? check_url(p, &o) : check_all(p, &o);

@@ -8,8 +8,8 @@
 
 int check_main(int argc, char **argv);	/* exit code */
 
-/* The policy of a file, "-" for stdin.  NULL with e filled: "FILE: line N: ".
- * text, if not NULL, receives its bytes. */
-struct policy *check_read(const char *path, struct buf *text, struct err *e);
+/* The policy of a file, "-" for stdin.  NULL with e filled: "FILE: line N: ". */
+struct policy *check_read(const char *path, struct err *e);
+struct policy *check_read_fd(int fd, const char *name, struct err *e);
 
 #endif

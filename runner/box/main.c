@@ -9,6 +9,7 @@
 #include "core/prim.h"
 #include "runner/box/check.h"
 #include "runner/box/say.h"
+#include "runner/box/serve.h"
 #include "runner/box/verify.h"
 
 static const struct command {
@@ -57,6 +58,9 @@ int main(int argc, char **argv)
 		say_note("cannot start safely here");
 		return err_exit(ERR_SYS);
 	}
+	/* our own child */
+	if (argc == 2 && !strcmp(argv[1], SERVE_ARG))
+		return serve_main();
 	if (argc < 2) {
 		print_help(stderr);
 		return err_exit(ERR_USAGE);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clear.h"
+#include "core/json.h"
+#include "runner/broker/egress.h"
+
+#define PATH_SHOWN 512u
+
+static void put_text(struct buf *b, const char *key, struct bytes s)
+{
+	cleanup_buf struct buf clean = { 0 };
+	if (s.n == 0)
+		return;
+	clear_escape(&clean, s);
+	json_put_key(b, key);
+	json_put_string(b, buf_bytes(&clean));
+	b->failed |= clean.failed;
+}
+
+static void put_int(struct buf *b, const char *key, uint64_t v)
+{
+	if (v == 0)
+		return;
+	json_put_key(b, key);
+	json_put_int(b, (int64_t)v);
+}
+
+static void put_time(struct buf *b)
+{
+	struct timespec ts;
+	struct tm tm;
+	char day[32];
+	clock_gettime(CLOCK_REALTIME, &ts);
+	gmtime_r(&ts.tv_sec, &tm);
+	strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
+	json_put_key(b, "t");
+	buf_addf(b, "\"%s.%03ldZ\"", day, ts.tv_nsec / 1000000);
+}
+
+static int write_all(int fd, struct bytes s)
+{
+	while (s.n) {
+		ssize_t n = write(fd, s.p, s.n);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		s.p += n;
+		s.n -= (size_t)n;
+	}
+	return 0;
+}
+
+int egress_put(struct egress *g, const struct egress_line *l)
+{
+	cleanup_buf struct buf b = { 0 };
+	struct bytes path = l->path;
+	bool end = !strcmp(l->event, "end");
+	if (path.n > PATH_SHOWN)
+		path.n = PATH_SHOWN;
+	buf_add_byte(&b, '{');
+	put_text(&b, "address", bytes_str(l->address ? l->address : ""));
+	put_text(&b, "door", bytes_str(l->door ? l->door : ""));
+	put_int(&b, "down", l->down_bytes);
+	put_text(&b, "event", bytes_str(l->event));
+	put_text(&b, "host", bytes_str(l->host ? l->host->name : ""));
+	put_int(&b, "line", l->line);
+	put_text(&b, "method", l->method);
+	put_int(&b, "ms", (uint64_t)l->ms);
+	put_int(&b, "n", l->n);
+	put_text(&b, "path", path);
+	put_int(&b, "port", l->host ? l->port : 0);
+	put_int(&b, "redacted", l->redacted);
+	put_int(&b, "status", (uint64_t)l->status);
+	put_int(&b, "swapped", l->swapped);
+	put_time(&b);
+	if (l->host && !end) {
+		json_put_key(&b, "tls");
+		buf_add_str(&b, l->tls ? "true" : "false");
+	}
+	put_int(&b, "up", l->up_bytes);
+	put_text(&b, "why", bytes_str(l->why ? l->why : ""));
+	buf_add_str(&b, "}\n");
+	if (!buf_failed(&b))
+		redact_whole(g->redact, b.data, b.len);
+	if (buf_failed(&b) || write_all(g->fd, buf_bytes(&b)) < 0)
+		g->failed = true;
+	return g->failed ? -1 : 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * egress: the broker's account: a JSON line for each decision, before anything
+ * of it happens, and one for how it ended.  It is a part of the record, and
+ * the box may read it: queries, header fields and bodies are not in it, and
+ * whatever looks like a credential is overwritten. */
+#ifndef RUNNER_BROKER_EGRESS_H
+#define RUNNER_BROKER_EGRESS_H
+
+#include "runner/broker/redact.h"
+#include "runner/policy/match.h"
+
+struct egress {
+	int fd;
+	const struct redact_set *redact;
+	uint64_t next;		/* number of the next decision */
+	bool failed;		/* a line could not be written: nothing is
+				 * allowed any more */
+};
+
+struct egress_line {
+	const char *event;	/* allowed, denied, notice, end */
+	uint64_t n;		/* which decision; 0: none */
+	const char *door;	/* proxy, http, https; or NULL */
+	const struct host *host;	/* or NULL */
+	uint16_t port;
+	bool tls;
+	struct bytes method, path;
+	const char *why;
+	unsigned line;		/* of the policy, 0: none */
+	/* an end */
+	const char *address;
+	int status;
+	uint64_t up_bytes, down_bytes, swapped, redacted;
+	int64_t ms;
+};
+
+/* 0, or -1: it could not be written. */
+int egress_put(struct egress *g, const struct egress_line *l);
+
+#endif

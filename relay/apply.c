@@ -4,8 +4,9 @@
  * policy here: what is in the log was accepted. */
 #include <string.h>
 
-#include "relay/task.h"
+#include "relay/loop.h"
 #include "relay/pool.h"
+#include "relay/task.h"
 #include "relay/waiting.h"
 
 static int no_memory(struct err *e)
@@ -115,6 +116,7 @@ static int apply_item(struct session *s, const struct fact *f,
 	it->loc = *loc;
 	it->seq = f->seq;
 	it->present = true;
+	it->hold_ms = loop_mono_ms() + TASK_HOLD_MS;
 	struct item **slot = &s->item[fact_tag(it->id) & (s->bucket_n - 1)];
 	it->next = *slot;
 	*slot = it;

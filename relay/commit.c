@@ -257,7 +257,7 @@ void commit_due(struct commit *c, struct session *s, int64_t at_ms)
 	}
 }
 
-void commit_jobs(struct commit *c)
+void commit_tick(struct commit *c)
 {
 	struct state *st = c->st;
 	int64_t now_ms = loop_mono_ms();
@@ -266,6 +266,8 @@ void commit_jobs(struct commit *c)
 		for (struct session *s = st->bucket[i]; s; s = s->next) {
 			task_sweep(st, c, s, now_ms);
 			live_expire(&s->hub, now_ms);
+			state_unhold(s);
+			commit_due(c, s, loop_wall_ms());
 		}
 	pthread_mutex_unlock(&st->lock);
 }

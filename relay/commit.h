@@ -60,8 +60,9 @@ void commit_queue(struct commit *c, struct intent *it);	/* takes it over */
 void commit_probe(struct commit *c);
 void commit_stop(struct commit *c);	/* after the queue is done */
 
-/* The ends of jobs that are due, in every session; and of live frames. */
-void commit_jobs(struct commit *c);
+/* What time brings, in every session: the ends of jobs that are due, of live
+ * frames, and of files that were held. */
+void commit_tick(struct commit *c);
 /* Queues the eviction of every item of s that is due.  Under the lock. */
 void commit_due(struct commit *c, struct session *s, int64_t at_ms);
 

@@ -42,6 +42,7 @@ struct req {
 	struct participant *by;		/* whose token it was, or NULL */
 	char id[64];			/* {id} or {role} of the path */
 	struct bytes target;		/* Airlox-Target, in begin() only */
+	bool refs_complete;		/* Airlox-Refs: it lists all inputs */
 	int64_t after;			/* events after this seq; -1: all */
 	struct buf body;
 	struct upload *upload;

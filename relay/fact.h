@@ -12,7 +12,8 @@
  *		 a runner: name, labels u8, each a name (u8 and bytes)
  *	ITEM	 id 22, author 32, kind u8, sha256 32, signature's first 16,
  *		 blob bytes u64, blob's file u64 (0: in the log);
- *		 a job: inputs u8, each an id 22; a result: its job's id 22
+ *		 a job: inputs u8 (FACT_ANY_INPUT: it lists none), each an id
+ *		 22; a result: its job's id 22
  *	ACK	 id 22, pub 32			WANT	 id 22, pub 32
  *	EVICTED	 id 22				RESEEDED id 22, pub 32, file u64
  *	LEFT	 pub 32				REVOKED	 role u8
@@ -28,6 +29,7 @@
 
 #define FACT_NO_SEQ UINT64_MAX
 #define FACT_SIG 16
+#define FACT_ANY_INPUT 255u
 
 struct fact {
 	enum rec_type type;

@@ -179,6 +179,8 @@ static int read_field(struct http_head *h, struct framing *fr,
 		return once(&h->last_event_id, v, f);
 	if (is(name, "airlox-target"))
 		return once(&h->target, v, f);
+	if (is(name, "airlox-refs"))
+		return once(&h->refs, v, f);
 	if (is(name, "x-forwarded-for"))
 		h->forwarded = v;
 	if (is(name, "connection"))

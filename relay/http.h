@@ -23,7 +23,8 @@ struct http_head {
 	enum http_method method;
 	struct bytes path;	/* begins with "/", not decoded */
 	struct bytes query;	/* after "?", or empty */
-	struct bytes authorization, last_event_id, target; /* p NULL: absent */
+	struct bytes authorization, last_event_id; /* p NULL: absent */
+	struct bytes target, refs;	/* Airlox-Target, Airlox-Refs */
 	struct bytes forwarded;	/* the last X-Forwarded-For */
 	uint64_t length;	/* Content-Length, 0 without one */
 	bool has_length, chunked, expect, keep_alive, http10;

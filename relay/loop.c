@@ -251,7 +251,7 @@ static void tick(struct loop *l)
 		if (door.paused && conn_count < l->st->limits.connections)
 			pause_door(l, false);
 		expire(l);
-		commit_jobs(l->commit);
+		commit_tick(l->commit);
 	}
 }
 

@@ -205,6 +205,7 @@ void route_begin(struct conn *c, const struct http_head *h)
 		reply_error(c, 400, "bad_request", "malformed event number");
 	else if (!r->route->data && h->length > r->route->cap)
 		reply_error(c, 413, "too_large", "the body is too large");
+	r->refs_complete = bytes_eq(h->refs, bytes_str("complete"));
 	if (c->state != CONN_BODY || !r->route->begin)
 		return;
 	r->target = h->target;

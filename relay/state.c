@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "relay/loop.h"
 #include "relay/task.h"
 #include "relay/tell.h"
 
@@ -177,12 +178,33 @@ bool state_waits_for(const struct item *it, const struct participant *p)
 
 struct item *state_take_due(struct session *s)
 {
-	struct item *it = s->due;
-	if (it) {
+	int64_t now_ms = s->due ? loop_mono_ms() : 0;
+	struct item *it;
+	while ((it = s->due)) {
 		s->due = it->next_due;
-		it->is_due = false;
+		if (!task_holds(s, it, now_ms))
+			break;
+		it->next_due = s->held;
+		s->held = it;
 	}
+	if (it)
+		it->is_due = false;
 	return it;
+}
+
+void state_unhold(struct session *s)
+{
+	int64_t now_ms = s->held ? loop_mono_ms() : 0;
+	for (struct item **slot = &s->held; *slot;) {
+		struct item *it = *slot;
+		if (task_holds(s, it, now_ms)) {
+			slot = &it->next_due;
+			continue;
+		}
+		*slot = it->next_due;
+		it->next_due = s->due;
+		s->due = it;
+	}
 }
 
 int state_add_closed(struct state *st, const char *id, int64_t expires_ms)

@@ -42,7 +42,7 @@ struct want {
 };
 
 struct item {
-	struct item *next, *next_due;	/* in its bucket; in session.due */
+	struct item *next, *next_due;	/* in its bucket; in due or held */
 	char id[ITEM_ID + 1];
 	uint8_t sha256[HASH_SIZE], sig[FACT_SIG];
 	struct participant *author;
@@ -53,7 +53,8 @@ struct item {
 	struct rec_loc loc;
 	uint64_t *waiting;		/* bits: recipients that have no ack */
 	uint32_t waiting_words, waiting_n;
-	bool acked, is_due;		/* somebody has it; in session.due */
+	bool acked, is_due;		/* somebody has it; in due or held */
+	int64_t hold_ms;		/* it stays until then: task_holds */
 	struct want *want;
 	uint32_t want_n;
 	struct task *job;		/* task.h; NULL: none */
@@ -79,6 +80,7 @@ struct session {
 	uint64_t assigned;		/* the commit thread's: next seq */
 	uint64_t blob_bytes;
 	struct item *due;		/* every recipient has them: evict */
+	struct item *held;		/* due, but for task_holds */
 	struct task *jobs;		/* the open ones */
 	uint64_t turns;			/* jobs given so far */
 	struct hub hub;
@@ -138,8 +140,10 @@ int state_apply(struct state *st, struct session *s, const struct fact *f,
 /* Drops what is left of closed sessions whose time is over: they cannot be
  * made again anyhow. */
 void state_forget_closed(struct state *st, int64_t now_ms);
-/* Takes the next item that is due out of s's list, or NULL. */
+/* Takes the next item that is due out of s's list, or NULL; those that may be
+ * needed yet go aside.  state_unhold looks at them again. */
 struct item *state_take_due(struct session *s);
+void state_unhold(struct session *s);
 /* Removes the file of a blob that became no fact; not on this thread. */
 void state_discard(struct state *st, struct blob *b);
 /* A session of which only the end is known. */

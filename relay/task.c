@@ -50,6 +50,14 @@ bool task_is_online(const struct state *st, const struct participant *runner,
 	       now_ms - r->beat_ms < st->limits.silent_ms;
 }
 
+/* The published client's jobs do not list their inputs where a relay could
+ * see them: any file that was here before will do. */
+static bool may_be_input(const struct task *j, const struct item *it)
+{
+	return j->any_input && it->kind == ITEM_FILE &&
+	       it->seq < j->item->seq;
+}
+
 bool task_needs(const struct participant *runner, const struct item *it)
 {
 	const struct task *own = runner->runner ? runner->runner->job : NULL;
@@ -59,7 +67,18 @@ bool task_needs(const struct participant *runner, const struct item *it)
 	for (uint32_t i = 0; own && i < own->input_n; i++)
 		if (own->input[i] == it)
 			return true;
-	return false;
+	return own && may_be_input(own, it);
+}
+
+bool task_holds(const struct session *s, const struct item *it,
+		int64_t now_ms)
+{
+	if (it->kind != ITEM_FILE || s->m.mode != MODE_EXECUTE)
+		return false;
+	for (const struct task *j = s->jobs; j; j = j->next)
+		if (may_be_input(j, it))
+			return true;
+	return now_ms < it->hold_ms;
 }
 
 /* ---- routing ---- */

@@ -47,6 +47,7 @@ struct task {
 	uint64_t progress_n;		/* the next frame's least number */
 	struct item **input;		/* while it is open */
 	uint32_t input_n;
+	bool any_input;			/* it may have any earlier file */
 };
 
 struct runner {
@@ -68,6 +69,13 @@ bool task_is_online(const struct state *st, const struct participant *runner,
 		   int64_t now_ms);
 /* Whether this runner needs the blob: its job, or an input of it. */
 bool task_needs(const struct participant *runner, const struct item *it);
+
+/* Whether a file may yet be some job's input, though all who were to have it
+ * do: for a while after it was posted, and while a job runs that does not say
+ * which it needs. */
+bool task_holds(const struct session *s, const struct item *it,
+		int64_t now_ms);
+#define TASK_HOLD_MS (5 * MINUTE_MS)
 
 /* The runner for a target: approved, online, idle, and of those the one whose
  * last job is the longest ago.  NULL, and why. */

@@ -71,6 +71,9 @@ static int new_job(struct session *s, struct item *it, struct fact_reader *r,
 	it->job = j;
 	j->item = it;
 	uint32_t n = fact_take_u8(r);
+	j->any_input = n == FACT_ANY_INPUT;
+	if (j->any_input)
+		n = 0;
 	j->input = calloc(n ? n : 1, sizeof(struct item *));
 	if (!j->input)
 		return no_memory(e);
@@ -114,6 +117,7 @@ static void end_job(struct session *s, struct task *j)
 		release_job(s, j);
 		j->runner->runner->job = NULL;
 	}
+	j->any_input = false;
 	free(j->input);
 	j->input = NULL;
 	j->input_n = 0;

@@ -306,7 +306,9 @@ static void add_refs(struct conn *c, struct buf *extra,
 	}
 	pthread_mutex_unlock(&c->loop->st->lock);
 	if (h->kind == ITEM_JOB) {
-		buf_add_byte(extra, (uint8_t)(inputs.len / ITEM_ID));
+		bool all = c->req->refs_complete || inputs.len;
+		buf_add_byte(extra, all ? (uint8_t)(inputs.len / ITEM_ID) :
+					  FACT_ANY_INPUT);
 		buf_add(extra, inputs.data, inputs.len);
 	} else if (h->kind == ITEM_RESULT && job_id[0]) {
 		buf_add(extra, job_id, ITEM_ID);

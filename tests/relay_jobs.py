@@ -69,11 +69,12 @@ class Hall(Party):
         id_, blob, data = self.sealed(who, kind, **how)
         return id_, blob, who.post("/items", data)
 
-    def job(self, target=ANY, who=None, refs=(), **how):
+    def job(self, target=ANY, who=None, refs=(), complete=None, **how):
         """(id, answer)"""
         who = who or self.sam
         id_, _, data = self.sealed(who, "job", refs=refs, **how)
-        return id_, who.post("/jobs", data, Airlox_Target=target)
+        more = {"Airlox_Refs": complete} if complete else {}
+        return id_, who.post("/jobs", data, Airlox_Target=target, **more)
 
     def given(self, target=ANY, to=None, **how):
         """The id of a job that went to this runner."""

@@ -401,9 +401,9 @@ static int frame_rewind(void *arg)
 	return 0;
 }
 
-int wire_post_frame(struct wire *w, const char *tail, const char *header,
-		    const struct wire_upload *u, struct buf *answer,
-		    struct err *e)
+int wire_post_frame(struct wire *w, const char *tail,
+		    const char *const header[2], const struct wire_upload *u,
+		    struct buf *answer, struct err *e)
 {
 	uint32_t n = (uint32_t)u->envelope.n;
 	struct frame f = { .u = u,
@@ -411,7 +411,8 @@ int wire_post_frame(struct wire *w, const char *tail, const char *header,
 				     (uint8_t)(n >> 8), (uint8_t)n } };
 	f.total = sizeof f.head + u->envelope.n + u->blob_n;
 	struct rest_call c = {
-		.method = "POST", .header = { header }, .read = frame_read,
+		.method = "POST", .header = { header[0], header[1] },
+		.read = frame_read,
 		.rewind = frame_rewind, .read_arg = &f, .body_n = f.total,
 		.answer = answer, .answer_max = SMALL_MAX,
 	};
@@ -425,7 +426,8 @@ int wire_post_item(struct wire *w, const struct wire_upload *u,
 		   uint64_t *seq, struct err *e)
 {
 	cleanup_buf struct buf answer = { 0 };
-	if (wire_post_frame(w, "/items", NULL, u, &answer, e) < 0)
+	const char *const none[2] = { NULL, NULL };
+	if (wire_post_frame(w, "/items", none, u, &answer, e) < 0)
 		return -1;
 	cJSON *doc = cJSON_ParseWithLength((const char *)answer.data,
 					   answer.len);

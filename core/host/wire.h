@@ -65,7 +65,7 @@ int wire_events(struct wire *w, int64_t after,
 
 /* Posts u32 length, envelope, blob (blob_n bytes of fd from offset 0).
  * wire_post_item gives the seq; `moved` (may be NULL) hears of progress.
- * wire_post_frame is the same for any path and extra header. */
+ * wire_post_frame is the same for any path and extra headers. */
 struct wire_upload {
 	struct bytes envelope;
 	int blob_fd;
@@ -75,9 +75,9 @@ struct wire_upload {
 };
 int wire_post_item(struct wire *w, const struct wire_upload *u,
 		   uint64_t *seq, struct err *e);
-int wire_post_frame(struct wire *w, const char *tail, const char *header,
-		    const struct wire_upload *u, struct buf *answer,
-		    struct err *e);
+int wire_post_frame(struct wire *w, const char *tail,
+		    const char *const header[2], const struct wire_upload *u,
+		    struct buf *answer, struct err *e);
 /* Exactly n bytes to `take` (-1 stops), else ERR_PROTO. */
 int wire_blob_get(struct wire *w, const char *item_id, uint64_t n,
 		  int (*take)(void *arg, const void *p, size_t n), void *arg,

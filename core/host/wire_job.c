@@ -119,10 +119,13 @@ int wire_job_post(struct wire *w, const struct wire_upload *u,
 		return err_set(e, ERR_POLICY, "the job's target is too long");
 	buf_add_str(&header, "Airlox-Target: ");
 	buf_add(&header, target_json.p, target_json.n);
-	const char *line = buf_cstr(&header);
-	if (!line)
+	/* our jobs list all their inputs in refs: their runner needs no
+	 * others */
+	const char *const lines[2] = { buf_cstr(&header),
+				       "Airlox-Refs: complete" };
+	if (!lines[0])
 		return err_set(e, ERR_MEMORY, "out of memory");
-	if (wire_post_frame(w, "/jobs", line, u, &answer, e) < 0)
+	if (wire_post_frame(w, "/jobs", lines, u, &answer, e) < 0)
 		return -1;
 	return read_routed(out, &answer, e);
 }

@@ -80,7 +80,7 @@ def bad_targets(hall):
     _, _, data = hall.sealed(hall.sam, "file")
     says(hall.sam.post("/jobs", data, Airlox_Target=ANY),
          (400, "bad_request"), "nor is a file a job")
-    seer = hall.join("observer", "seer")
+    seer = hall.seer = hall.join("observer", "seer")
     says(hall.job(who=seer)[1], (403, "forbidden"), "an observer posts none")
 
 
@@ -160,6 +160,24 @@ def blobs(hall, box, other):
     lib.same(hall.result(mine, job).status, 201, "done")
     says(mine.get(f"/items/{data}/blob"), (403, "forbidden"),
          "an input is for the time of the job")
+
+
+def unlisted(hall, box):
+    """The published client lists no inputs where the relay could see them."""
+    data, blob, _ = hall.send(hall.sam)
+    for peer in (hall.olga, hall.seer):
+        lib.same(peer.post(f"/items/{data}/ack").status, 204, "it has it")
+    job = hall.given(naming(box))
+    after, _, _ = hall.send(hall.sam)
+    lib.same(box.get(f"/items/{data}/blob").body, blob,
+             "a job that lists nothing: what was here before it")
+    says(box.get(f"/items/{after}/blob"), (403, "forbidden"), "not later")
+    lib.same(hall.result(box, job).status, 201, "done")
+    says(box.get(f"/items/{data}/blob"), (403, "forbidden"), "nor after it")
+    job = hall.given(naming(box), complete="complete")
+    says(box.get(f"/items/{data}/blob"), (403, "forbidden"),
+         "and of a job that says it needs nothing, nothing")
+    lib.same(hall.result(box, job).status, 201, "done")
 
 
 def cancelling(hall, box):
@@ -387,6 +405,7 @@ def main():
     hall.runners = (box, other)
     claiming(hall, box, other)
     blobs(hall, box, other)
+    unlisted(hall, box)
     cancelling(hall, box)
     for peer in hall.runners:
         hall.beat(peer)

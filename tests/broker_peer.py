@@ -271,7 +271,8 @@ class Broker:
         theirs.close()
         self.control.settimeout(20 * lib.SLOW)
         word, _, self.said = self.control.recv(16384).decode().partition("\n")
-        lib.same(word, expect, f"the broker says {expect}")
+        lib.ok(word == expect, f"the broker says {expect}: "
+               + (self.said if word == "fail" else ""))
         if word != "ready":
             return
         self.ca = lib.T + f"/ca-{id(self)}.pem"

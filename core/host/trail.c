@@ -278,16 +278,6 @@ static int line_revoked(struct trail *t, const struct line *l, struct err *e)
 			      "was there in this role") : 0;
 }
 
-static int line_rejected(struct trail *t, const struct line *l, struct err *e)
-{
-	struct person *p;
-	if (known_person(t, member(l->doc, "participant_pub"), &p, e) < 0)
-		return -1;
-	if (p)
-		p->gone = true;
-	return 0;
-}
-
 static int line_closed(struct trail *t, const struct line *l, struct err *e)
 {
 	(void)l;
@@ -325,8 +315,9 @@ static const struct kind {
 	{ "wanted", line_about, false, true },
 	{ "reseeded", line_about, false, true },
 	{ "approved", line_about, false, false },
-	{ "rejected", line_rejected, false, false },
+	{ "rejected", line_left, false, true },
 	{ "job", line_about, false, true },
+	{ "cancelled", line_about, false, false },
 	{ "left", line_left, false, true },
 	{ "revoked", line_revoked, false, true },
 	{ "closed", line_closed, false, true },

@@ -45,6 +45,23 @@ def session(relay):
     return party, text.splitlines()
 
 
+def with_jobs(relay):
+    """Approved, rejected, a job that nobody could take, and one cancelled."""
+    party = Party(relay, mode="execute")
+    party.create()
+    olga, eve = party.join("owner", "olga"), party.join("observer", "eve")
+    for name, verdict in (("good", "approve"), ("bad", "reject")):
+        party.join("runner", name)
+        pub = party.sign("pub", party.seeds[name])
+        lib.same(olga.post(f"/runners/{pub}/{verdict}").status, 204, verdict)
+    id_, _, data = party.item("olga", bytes(128), kind="job", type_="py")
+    lib.same(olga.post("/jobs", data, Airlox_Target='{"type":"any"}').status,
+             409, "a job without a runner")
+    text = eve.get("/audit.jsonl").body.decode()
+    party.end()
+    return text.splitlines()
+
+
 def at(lines, event, nth=0):
     return [i for i, line in enumerate(lines)
             if json.loads(line)["event"] == event][nth]
@@ -157,6 +174,7 @@ def main():
     relay = lib.Relay()
     party, lines = session(relay)
     foreign = session(relay)[1]
+    jobs = with_jobs(relay)
     words = ["create", "--relay", relay.url, "--json"]
     invites = json.loads(lib.run_cli(lib.AIRLOXFS, "olga", *words)
                          .stdout)["invites"]
@@ -182,6 +200,10 @@ def main():
                  "4 items", "give its invite", "the relay's word",
                  f"from 0 to {json.loads(lines[-1])['seq']} without a gap"):
         lib.ok(part in out, f"it says: {part}")
+    code, out, err = judge(jobs)
+    lib.ok(code == 0 and "runner 2" in out, f"with jobs: {out}{err}")
+    for word in ("approved", "rejected", "job"):
+        at(jobs, word)
     code, out, _ = judge(lines, "--session", party.sid)
     lib.ok(code == 0 and "give its invite" not in out, "pinned by its id")
     code, out, _ = judge(lines, "--json", "--session", party.sid)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "airloxfs/cmd.h"
+#include "core/host/tell.h"
 
 #define LINK_MAX_BYTES 4096
 
@@ -86,6 +87,19 @@ static int parse_link(struct invite *v, struct bytes link, bool runner_too,
 		       "role's");
 }
 
+void cmd_allow_plain(const struct common *c)
+{
+	invite_allow_plain(c->plain ? c->plain : c->setting->plain);
+}
+
+void cmd_warn_plain(const char *base_url)
+{
+	if (invite_is_plain(base_url))
+		tell_warn("no TLS to the relay: who is on the way sees who "
+			  "takes part and when, and can act at the relay with "
+			  "this participant's token; content stays sealed");
+}
+
 int cmd_invite(struct invite *v, struct common *c, char *arg, struct err *e)
 {
 	cleanup_buf struct buf link = { 0 };
@@ -95,8 +109,11 @@ int cmd_invite(struct invite *v, struct common *c, char *arg, struct err *e)
 		return err_set(e, ERR_USAGE, "no invite; give the link, @FILE, "
 			       "- for stdin, or set AIRLOX_INVITE");
 	int r = read_link(&link, from, e);
+	cmd_allow_plain(c);
 	if (r == 0)
 		r = parse_link(v, trim(buf_bytes(&link)), c->runner_too, e);
+	if (r == 0)
+		cmd_warn_plain(v->base_url);
 	overwrite(arg);
 	overwrite((char *)c->invite);
 	overwrite(c->setting->invite);

@@ -14,7 +14,7 @@
 
 /* What AIRLOX_* variables said; they are gone from the environment. */
 struct setting {
-	char *invite, *relay, *name, *description, *cache_dir;
+	char *invite, *relay, *name, *description, *cache_dir, *plain;
 };
 
 struct command {
@@ -26,10 +26,13 @@ struct command {
 /* The flags that every command with an invite has. */
 struct common {
 	struct setting *setting;
-	const char *invite, *as, *description, *cache_dir;
+	const char *invite, *as, *description, *cache_dir, *plain;
 	bool json;
 	bool runner_too;	/* a runner's link is fine; set by the command */
 };
+#define CMD_PLAIN_FLAG(c) \
+	{ "--allow-plain-http", FLAG_TEXT, &(c).plain, "HOST", \
+	  "to this host also without TLS (AIRLOX_ALLOW_PLAIN_HTTP)" }
 #define CMD_FLAGS(c) \
 	{ "--invite", FLAG_TEXT, &(c).invite, "LINK", \
 	  "the invite: a link, @FILE, or - for stdin (or AIRLOX_INVITE)" }, \
@@ -39,6 +42,7 @@ struct common {
 	  "what you are or do, shown to the others (AIRLOX_DESCRIPTION)" }, \
 	{ "--cache-dir", FLAG_TEXT, &(c).cache_dir, "DIR", \
 	  "instead of ~/.cache/airlox (AIRLOX_CACHE_DIR)" }, \
+	CMD_PLAIN_FLAG(c), \
 	{ "--json", FLAG_SET, &(c).json, NULL, "print JSON" }
 
 /* True if s is a link, so that it cannot be a text or a path. */
@@ -50,6 +54,9 @@ char *cmd_take_invite(struct common *c, struct args *a, int others);
 /* Parses the invite that `arg` (may be NULL), --invite or the environment
  * gives, and overwrites where it stood. */
 int cmd_invite(struct invite *v, struct common *c, char *arg, struct err *e);
+/* Lets http be used to the hosts that were named, if any. */
+void cmd_allow_plain(const struct common *c);
+void cmd_warn_plain(const char *base_url);
 /* The name, description and cache directory to use; NULL where unset. */
 void cmd_options(struct peer_options *o, const struct common *c);
 /* cmd_invite and peer_open with kind cli.  A session that is over for us is

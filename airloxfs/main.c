@@ -75,6 +75,7 @@ static void read_setting(struct setting *s)
 		.name = take_env("AIRLOX_NAME"),
 		.description = take_env("AIRLOX_DESCRIPTION"),
 		.cache_dir = take_env("AIRLOX_CACHE_DIR"),
+		.plain = take_env("AIRLOX_ALLOW_PLAIN_HTTP"),
 	};
 }
 
@@ -87,6 +88,7 @@ static void free_setting(struct setting *s)
 	free(s->name);
 	free(s->description);
 	free(s->cache_dir);
+	free(s->plain);
 }
 
 static int run(struct setting *s, int argc, char **argv)

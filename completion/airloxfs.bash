@@ -2,12 +2,13 @@
 # bash completion for airloxfs(1)
 
 _airloxfs_flags() {
-	local common="--invite --as --description --cache-dir --json --help"
+	local common="--invite --as --description --cache-dir
+		--allow-plain-http --json --help"
 	case $1 in
 	create)	echo "--relay --profile --execute --ttl --types --max-item-mb
 		--runtime --job-timeout --job-memory --network --package --no-out-files
 		--no-approval --owner-invite-file --as --description
-		--cache-dir --json --help" ;;
+		--cache-dir --allow-plain-http --json --help" ;;
 	mount)	echo "$common -f -o --cache-max --items-max --name --labels --keep" ;;
 	umount)	echo "--wait --help" ;;
 	invites|info|send|revoke|close|cancel|runners|approve)
@@ -73,8 +74,8 @@ _airloxfs() {
 	--invite)
 		_airloxfs_invite "$cur"; return ;;
 	--as|--description|--relay|--max-item-mb|--runtime|--job-timeout|\
-	--job-memory|--package|--wait|--timeout|--session|--runner|--label|\
-	--memory|--requirement|--reason)
+	--job-memory|--allow-plain-http|--package|--wait|--timeout|--session|\
+	--runner|--label|--memory|--requirement|--reason)
 		return ;;
 	esac
 	case $cur in

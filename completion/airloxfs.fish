@@ -35,6 +35,7 @@ complete -c airloxfs -n "__fish_seen_subcommand_from $invited" -l invite -x -d '
 complete -c airloxfs -n "__fish_seen_subcommand_from create $invited" -l as -x -d 'display name'
 complete -c airloxfs -n "__fish_seen_subcommand_from create $invited" -l description -x -d 'what you are or do'
 complete -c airloxfs -n "__fish_seen_subcommand_from create forget $invited" -l cache-dir -xa '(__fish_complete_directories)' -d 'instead of ~/.cache/airlox'
+complete -c airloxfs -n "__fish_seen_subcommand_from create $invited" -l allow-plain-http -x -d 'to this host also without TLS'
 complete -c airloxfs -n "__fish_seen_subcommand_from create $invited" -l json -d 'print JSON'
 
 complete -c airloxfs -n '__fish_seen_subcommand_from create' -l relay -x -d 'the relay'

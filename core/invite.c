@@ -87,6 +87,36 @@ static bool is_local(struct bytes host)
 	return host.n >= n && host_is(skip(host, host.n - n), suffix);
 }
 
+static const char *plain_hosts;	/* set by a main, once */
+
+void invite_allow_plain(const char *hosts) { plain_hosts = hosts; }
+
+static bool is_allowed(struct bytes host)
+{
+	char name[256];
+	for (const char *s = plain_hosts; s && *s;) {
+		size_t n = strcspn(s, ", ");
+		if (n && n < sizeof name) {
+			memcpy(name, s, n);
+			name[n] = 0;
+			if (host_is(host, name))
+				return true;
+		}
+		s += n + (s[n] != 0);
+	}
+	return false;
+}
+
+bool invite_is_plain(const char *base_url)
+{
+	struct bytes s = bytes_str(base_url);
+	if (!starts(s, "http://"))
+		return false;
+	s = skip(s, 7);
+	s.n = find(s, '/');
+	return !is_local(host_of(s));
+}
+
 static int base_check(struct bytes url, struct err *e)
 {
 	bool tls = starts(url, "https://");
@@ -101,7 +131,7 @@ static int base_check(struct bytes url, struct err *e)
 	struct bytes host = host_of(authority);
 	if (host.n == 0)
 		return refuse(e, "no host");
-	if (!tls && !is_local(host))
+	if (!tls && !is_local(host) && !is_allowed(host))
 		return refuse(e, "http is for this machine only, use https");
 	return 0;
 }

@@ -25,4 +25,11 @@ void invite_free(struct invite *v);	/* wipes */
  * `out` gets it without trailing slashes. */
 int invite_base(struct buf *out, struct bytes url, struct err *e);
 
+/* Hosts to which http is allowed too: exact names with commas between, as
+ * whoever runs the program says; NULL: none but this machine.  For a main,
+ * before there are threads; the text must stay. */
+void invite_allow_plain(const char *hosts);
+/* Whether this base is one of those. */
+bool invite_is_plain(const char *base_url);
+
 #endif

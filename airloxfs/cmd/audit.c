@@ -114,6 +114,7 @@ static int expected_id(struct options *o, char *arg, char id[SESSION_ID + 1],
 			memcpy(id, o->session, SESSION_ID + 1);
 		return 0;
 	}
+	o->c.runner_too = true;
 	if (cmd_invite(&v, &o->c, arg, e) < 0)
 		return -1;
 	memcpy(id, v.session_id, SESSION_ID + 1);

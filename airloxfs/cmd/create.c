@@ -186,12 +186,16 @@ static int fill_base(struct creating *k, struct err *e)
 	if (!relay)
 		return err_set(e, ERR_USAGE, "which relay? give --relay URL, "
 			       "or set AIRLOX_RELAY");
+	cmd_allow_plain(&k->c);
 	if (invite_base(&base, bytes_str(relay), e) < 0) {
 		e->code = ERR_USAGE;
 		return err_prefix(e, "--relay");
 	}
 	k->owner.base_url = buf_steal(&base);
-	return k->owner.base_url ? 0 : err_set(e, ERR_MEMORY, "out of memory");
+	if (!k->owner.base_url)
+		return err_set(e, ERR_MEMORY, "out of memory");
+	cmd_warn_plain(k->owner.base_url);
+	return 0;
 }
 
 /* --- to the relay --- */
@@ -333,6 +337,7 @@ int cmd_create(struct setting *set, int argc, char **argv)
 		  "what you are or do (AIRLOX_DESCRIPTION)" },
 		{ "--cache-dir", FLAG_TEXT, &k.c.cache_dir, "DIR",
 		  "instead of ~/.cache/airlox (AIRLOX_CACHE_DIR)" },
+		CMD_PLAIN_FLAG(k.c),
 		{ "--json", FLAG_SET, &k.c.json, NULL, "print JSON" },
 		{ 0 }
 	};

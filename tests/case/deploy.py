@@ -193,6 +193,35 @@ def settings(relay):
     lib.same(child.wait(20), 0, "and end")
 
 
+def plain():
+    """http between pods: not unless a participant says so, for that host."""
+    relay = lib.Relay("--listen", "127.0.0.1:0,127.0.0.2:0")
+    url = re.fullmatch(r"listening on (http://127\.0\.0\.2:\d+)\n",
+                       relay.child.stdout.readline())[1]
+    allow = ("--allow-plain-http", "127.0.0.9, 127.0.0.2")
+
+    def cli(*words, status=0, **how):
+        return lib.run_cli(lib.AIRLOXFS, "olga", *words, status=status, **how)
+    create = ("create", "--json", "--relay", url)
+    lib.ok("use https" in cli(*create, status=64).stderr, "not by itself")
+    cli(*create, "--allow-plain-http", "127.0.0.9", status=64)
+    made = cli(*create, *allow)
+    lib.ok("no TLS to the relay" in made.stderr, "only when told, and told")
+    invite = json.loads(made.stdout)["invites"]["sender"]
+    lib.ok(invite.startswith(url + "/s/"), "the invite says where")
+    lib.ok("use https" in cli("send", "text", "x", invite=invite,
+                              status=65).stderr, "an invite allows nothing")
+    cli("send", "text", *allow, "by flag", invite=invite)
+    os.environ["AIRLOX_ALLOW_PLAIN_HTTP"] = "127.0.0.2"
+    mount = lib.Mount("pod", invite)
+    lib.wait_for(lambda: any("olga" in n or "sender" in n for n in
+                             os.listdir(mount.path("in"))), "by variable")
+    mount.end()
+    del os.environ["AIRLOX_ALLOW_PLAIN_HTTP"]
+    lib.same(relay.stop(), 0, "a quiet end")
+    os.rename(lib.T + "/relay", lib.T + "/relay2")
+
+
 # --- systemd ---------------------------------------------------------------
 
 def units():
@@ -326,6 +355,7 @@ def main():
     lib.same(relay.stop(), 0, "a quiet end")
     os.rename(lib.T + "/relay", lib.T + "/relay0")
     settings(relay)
+    plain()
     units()
     activated()
     if os.path.exists(STATIC):

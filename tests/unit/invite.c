@@ -54,6 +54,23 @@ static void base(const char *url, const char *want)
 	buf_free(&out);
 }
 
+static void plain(void)
+{
+	base("http://pod.example:80", NULL);
+	invite_allow_plain("other, pod.example,[fd00::1]");
+	base("http://pod.example:80/x/", "http://pod.example:80/x");
+	base("http://POD.example", "http://POD.example");
+	base("http://[fd00::1]:1", "http://[fd00::1]:1");
+	base("http://pod.example.evil", NULL);
+	base("http://a.pod.example", NULL);
+	base("http://u@other", NULL);
+	ok(invite_is_plain("http://other:1/x"), "that is plain");
+	ok(!invite_is_plain("https://other") &&
+	   !invite_is_plain("http://127.0.0.1:2"), "these are not");
+	invite_allow_plain(NULL);
+	base("http://pod.example:80", NULL);
+}
+
 int main(void)
 {
 	struct party p;
@@ -91,6 +108,7 @@ int main(void)
 	base("https://h\xc2\xa0x", NULL);
 	base("https://h\x01", NULL);
 	base("HTTPS://h", NULL);
+	plain();
 	invite_free(NULL);
 	party_end(&p);
 	return done_testing();

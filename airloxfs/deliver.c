@@ -7,6 +7,7 @@
 
 #include "airloxfs/audit.h"
 #include "airloxfs/deliver_private.h"
+#include "airloxfs/jobs.h"
 #include "airloxfs/line.h"
 #include "airloxfs/notify.h"
 #include "airloxfs/outbox.h"
@@ -53,6 +54,7 @@ static void hear_participant(struct mount *m, const struct news *n)
 	const char *s = buf_cstr(&path);
 	if (path.len && s)
 		notify_post(m->notify, NOTIFY_CREATE, s);
+	jobs_people(m, n->who);
 	log_who(m, "joined", n->who);
 	tell_who(m, "participant", n->seq, n->who);
 }
@@ -91,6 +93,11 @@ static void hear_item(struct deliver *d, struct news *n)
 		return;
 	}
 	outbox_seen(m, inc->env.header.id, inc->seq);
+	if (inc->env.header.kind == ITEM_EVENT) {
+		/* an approval counts, whichever program of ours gave it */
+		lanes_push(d, TASK_NEW, inc);
+		return;
+	}
 	in_note_own(m, inc->seq, inc->env.header.id);
 	incoming_free(inc);
 }
@@ -108,6 +115,8 @@ static void hear_want(struct deliver *d, const struct news *n)
 
 static void hear_job(struct mount *m, const struct news *n)
 {
+	if (jobs_routed(m, n))
+		return;		/* ours: its own room says it */
 	cleanup_buf struct buf line = { 0 };
 	struct tell_json j = tell_json_begin(&line, "job");
 	tell_json_int(&j, "seq", (int64_t)n->seq);
@@ -170,6 +179,8 @@ static int on_event(void *arg, const struct event *ev, struct err *e)
 	int rc = peer_apply(m->peer, ev, &n, e);
 	mount_unlock(m);
 	if (rc == 0) {
+		if (n.kind == NEWS_LIVE)
+			jobs_live(m, ev);
 		hear(d, &n);
 		if (ev->has_seq)
 			audit_stale(m);

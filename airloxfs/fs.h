@@ -76,6 +76,8 @@ struct node_ops {
 	 * Missing: it goes. */
 	int (*expire)(struct mount *m, struct node *n);
 
+	/* The helper made it appear: it is not hidden any more. */
+	void (*shown)(struct mount *m, struct node *n);
 	void (*free)(struct node *n);	/* data; with the lock held */
 	/* The true size where it is made when asked; else node->size. */
 	uint64_t (*size)(struct mount *m, const struct node *n);

@@ -77,6 +77,8 @@ static struct node *reveal(struct mount *m, struct node *dir, const char *name)
 	else
 		n = NULL;
 	mount_unlock(m);
+	if (n && n->ops && n->ops->shown)
+		n->ops->shown(m, n);
 	return n;
 }
 

@@ -10,6 +10,7 @@
 
 #include "airloxfs/index.h"
 #include "airloxfs/mount.h"
+#include "core/host/opened.h"
 
 struct in_item;
 
@@ -62,6 +63,25 @@ void in_pending(struct mount *m,
 /* The envelope of an item by id, for a refetch or a re-seed; -1: unknown. */
 int in_envelope(struct mount *m, const char *id, uint64_t *seq,
 		struct buf *out);
+
+/* --- for the jobs room --- */
+
+/* An item that was verified once, opened again: with its cached blob. */
+struct in_again {
+	struct incoming *inc;
+	int fd;
+	struct opened *opened;
+};
+int in_again(struct mount *m, const char *id, struct in_again *a,
+	     struct err *e);
+void in_again_free(struct in_again *a);
+bool in_has(struct mount *m, const char *id);	/* verified, and durable */
+/* Once, after loading: each item that is no file and no text, and that `want`
+ * says yes to, in its order. */
+void in_each_signed(struct mount *m,
+		    bool (*want)(void *arg, const struct item_header *h),
+		    void (*each)(void *arg, const struct incoming *inc,
+				 const struct opened *o), void *arg);
 
 /* --- for others --- */
 

@@ -26,6 +26,12 @@ struct missing {
 	struct buf envelope;
 };
 
+/* A job, result or event, as loading saw it. */
+struct in_signed {
+	struct in_signed *next;
+	char id[ITEM_ID + 1];
+};
+
 struct in {
 	struct journal *journal;
 	pthread_mutex_t lock;	/* guards all below */
@@ -40,6 +46,7 @@ struct in {
 	 * many since then were only counted */
 	unsigned told, untold;
 	int64_t told_since_ms;
+	struct in_signed *signed_first, **signed_last; /* while loading */
 };
 
 /* Called with in->lock. */

@@ -34,11 +34,27 @@ struct reader {
 
 struct line {
 	pthread_mutex_t lock;	/* guards all below and the readers */
-	struct vault *vault;
+	struct vault *vault;	/* the lines, or */
+	struct buf memory;
 	uint64_t base;		/* bytes that were cut off before it */
 	struct reader *readers;
 	bool ended;
 };
+
+static uint64_t size_of(const struct line *l)
+{
+	return l->vault ? vault_size(l->vault) : l->memory.len;
+}
+
+static ssize_t read_at(struct line *l, uint64_t off, void *to, size_t n)
+{
+	if (l->vault)
+		return vault_read(l->vault, off, to, n, NULL);
+	if (n > l->memory.len - off)
+		n = l->memory.len - (size_t)off;
+	memcpy(to, l->memory.data + off, n);
+	return (ssize_t)n;
+}
 
 struct line *line_new(struct vault *v, struct err *e)
 {
@@ -56,7 +72,9 @@ void line_free(struct line *l)
 {
 	if (!l)
 		return;
-	vault_close(l->vault);
+	if (l->vault)
+		vault_close(l->vault);
+	buf_free(&l->memory);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
 }
@@ -65,7 +83,6 @@ void line_free(struct line *l)
 static bool answer(struct line *l, struct reader *r, struct fuse_req *req,
 		   size_t want)
 {
-	struct err e;
 	if (r->pos < l->base && want >= strlen(CUT)) {
 		r->pos = l->base;
 		fs_reply_data(req, CUT + !r->within,
@@ -75,7 +92,7 @@ static bool answer(struct line *l, struct reader *r, struct fuse_req *req,
 	}
 	if (r->pos < l->base)
 		r->pos = l->base;
-	if (r->pos - l->base >= vault_size(l->vault)) {
+	if (r->pos - l->base >= size_of(l)) {
 		if (l->ended)
 			fs_reply_data(req, NULL, 0);
 		return l->ended;
@@ -83,7 +100,7 @@ static bool answer(struct line *l, struct reader *r, struct fuse_req *req,
 	if (want > LINE_READ_MAX)
 		want = LINE_READ_MAX;
 	char *to = malloc(want);
-	ssize_t n = to ? vault_read(l->vault, r->pos - l->base, to, want, &e) : -1;
+	ssize_t n = to ? read_at(l, r->pos - l->base, to, want) : -1;
 	if (n < 0) {
 		fs_reply_error(req, EIO);
 	} else {
@@ -125,13 +142,36 @@ static void cut(struct line *l)
 void line_append(struct mount *m, struct line *l, struct bytes text)
 {
 	struct err e;
+	int rc = 0;
 	pthread_mutex_lock(&l->lock);
-	if (vault_size(l->vault) > LOG_MAX_BYTES)
+	if (l->vault && vault_size(l->vault) > LOG_MAX_BYTES)
 		cut(l);
-	if (vault_write(l->vault, vault_size(l->vault), text.p, text.n,
-			&e) == 0)
+	if (l->vault)
+		rc = vault_write(l->vault, vault_size(l->vault), text.p,
+				 text.n, &e);
+	else
+		buf_add(&l->memory, text.p, text.n);
+	if (rc == 0)
 		wake_all(m, l);
 	pthread_mutex_unlock(&l->lock);
+}
+
+void line_set(struct mount *m, struct line *l, struct bytes text)
+{
+	pthread_mutex_lock(&l->lock);
+	buf_reset(&l->memory);
+	buf_add(&l->memory, text.p, text.n);
+	l->ended = true;
+	wake_all(m, l);
+	pthread_mutex_unlock(&l->lock);
+}
+
+bool line_is_read(struct line *l)
+{
+	pthread_mutex_lock(&l->lock);
+	bool is = l->readers != NULL;
+	pthread_mutex_unlock(&l->lock);
+	return is;
 }
 
 void line_end(struct mount *m, struct line *l)
@@ -145,20 +185,15 @@ void line_end(struct mount *m, struct line *l)
 void line_wait(struct line *l, int64_t wait_ms)
 {
 	for (int64_t until = clock_mono_ms() + wait_ms;;) {
-		pthread_mutex_lock(&l->lock);
-		bool gone = !l->readers;
-		pthread_mutex_unlock(&l->lock);
-		if (gone || clock_mono_ms() >= until)
+		if (!line_is_read(l) || clock_mono_ms() >= until)
 			return;
 		struct timespec t = { .tv_nsec = 5000000 };
 		nanosleep(&t, NULL);
 	}
 }
 
-static int line_open(struct mount *m, struct handle *h)
+int line_open_at(struct line *l, struct handle *h)
 {
-	(void)m;
-	struct line *l = h->node->data;
 	if ((h->flags & O_ACCMODE) != O_RDONLY)
 		return EACCES;
 	struct reader *r = calloc(1, sizeof *r);
@@ -174,7 +209,13 @@ static int line_open(struct mount *m, struct handle *h)
 	return 0;
 }
 
-static void line_release(struct mount *m, struct handle *h)
+static int line_open(struct mount *m, struct handle *h)
+{
+	(void)m;
+	return line_open_at(h->node->data, h);
+}
+
+void line_release(struct mount *m, struct handle *h)
 {
 	struct reader *r = h->data, **at = &r->line->readers;
 	pthread_mutex_lock(&r->line->lock);
@@ -225,8 +266,8 @@ static void line_interrupt(struct fuse_req *req, void *arg)
 		fs_reply_error(req, EINTR);
 }
 
-static void line_read(struct mount *m, struct fuse_req *req,
-		      struct handle *h, size_t n, uint64_t off)
+void line_read(struct mount *m, struct fuse_req *req, struct handle *h,
+	       size_t n, uint64_t off)
 {
 	(void)m, (void)off;
 	struct reader *r = h->data;
@@ -244,12 +285,12 @@ static void line_read(struct mount *m, struct fuse_req *req,
 	pthread_mutex_unlock(&l->lock);
 }
 
-static bool line_poll(struct mount *m, struct handle *h,
-		      struct fuse_pollhandle *ph)
+bool line_poll(struct mount *m, struct handle *h, struct fuse_pollhandle *ph)
 {
 	struct reader *r = h->data;
 	pthread_mutex_lock(&r->line->lock);
-	bool ready = r->line->ended || r->pos < r->line->base + vault_size(r->line->vault);
+	bool ready = r->line->ended || r->pos < r->line->base +
+		size_of(r->line);
 	struct fuse_pollhandle *old = r->ph;
 	r->ph = ph ? ph : old;
 	pthread_mutex_unlock(&r->line->lock);

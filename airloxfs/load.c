@@ -98,6 +98,18 @@ static void load_left(struct mount *m, const struct index_record *r)
 	}
 }
 
+static void note_signed(struct in *in, const char *id)
+{
+	struct in_signed *s = calloc(1, sizeof *s);
+	if (!s)
+		return;
+	strcpy(s->id, id);
+	if (!in->signed_last)
+		in->signed_last = &in->signed_first;
+	*in->signed_last = s;
+	in->signed_last = &s->next;
+}
+
 static void load_item(struct loading *l, uint64_t at,
 		      const struct index_record *r)
 {
@@ -113,8 +125,10 @@ static void load_item(struct loading *l, uint64_t at,
 		i->at = at;
 		peer_seen(l->m->peer, i->id);
 	}
-	bool shown = v.header.kind == ITEM_TEXT || v.header.kind == ITEM_FILE;
-	if (i && !again && shown) {
+	enum item_kind kind = v.header.kind;
+	if (i && !again && kind != ITEM_TEXT && kind != ITEM_FILE) {
+		note_signed(l->in, i->id);
+	} else if (i && !again) {
 		cleanup_buf struct buf name = { 0 };
 		buf_add(&name, r->item.name.p, r->item.name.n);
 		char *s = buf_cstr(&name);
@@ -247,6 +261,10 @@ void in_free(struct in *in)
 		}
 	while (in->missing)
 		drop_missing(in, in->missing->seq);
+	for (struct in_signed *g = in->signed_first, *next; g; g = next) {
+		next = g->next;
+		free(g);
+	}
 	free(in->settled);
 	pthread_mutex_destroy(&in->lock);
 	free(in);

@@ -10,6 +10,7 @@
 #include "airloxfs/audit.h"
 #include "airloxfs/deliver.h"
 #include "airloxfs/in.h"
+#include "airloxfs/jobs.h"
 #include "airloxfs/line.h"
 #include "airloxfs/log.h"
 #include "airloxfs/mount.h"
@@ -68,6 +69,7 @@ void mount_online(struct mount *m)
 	tell_state(m, "online", NULL);
 	outbox_kick(m);
 	deliver_kick(m);
+	jobs_kick(m);
 }
 
 void mount_offline(struct mount *m, const struct err *why)
@@ -101,6 +103,7 @@ void mount_closed(struct mount *m, const char *why)
 	tell_state(m, "closed", why);
 	outbox_kick(m);		/* the posters see that it is over */
 	queue_over(m, why);
+	jobs_end(m, 0);
 	line_end(m, m->events);
 }
 
@@ -182,8 +185,13 @@ static int fill(struct mount *m, struct err *e)
 	m->outbox = outbox_new(m, e);
 	if (!m->outbox || (m->dir_queue && !queue_new(m, e)))
 		return -1;
+	if (!jobs_new(m, e) && e->code != ERR_NONE)
+		return -1;
 	m->out = out_new(m, e);
-	return m->out ? 0 : -1;
+	if (!m->out)
+		return -1;
+	jobs_loaded(m);
+	return 0;
 }
 
 static int join(struct mount *m, struct invite *v,
@@ -265,6 +273,8 @@ static void on_ready(struct mount *m)
 		ok = deliver_new(m, m->peer->seq, &e) != NULL;
 	if (ok)
 		ok = outbox_start(m->outbox, &e) == 0;
+	if (ok && !m->closed)
+		ok = jobs_start(m, &e) == 0;
 	if (!ok)
 		mount_failed(m, &e);
 	mount_log(m, "mounted %s as %s", m->peer->manifest.session_id,
@@ -289,6 +299,7 @@ void mount_stop(struct mount *m, int64_t wait_ms)
 	queue_stop(m, QUEUE_UNMOUNTED);
 	outbox_drain(m, wait_ms);
 	line_end(m, m->events);
+	jobs_end(m, STREAM_END_MS);
 	line_wait(m->events, STREAM_END_MS);
 	fs_stop(m->fs);
 }
@@ -301,7 +312,7 @@ size_t mount_unsent(struct mount *m, struct buf *out)
 	if (!m->out || !m->outbox)
 		return 0;
 	size_t queued = outbox_counts(m->outbox).queued;
-	size_t drafts = out_unsent(m, &names);
+	size_t drafts = out_unsent(m, &names) + jobs_unsent(m, &names);
 	const char *list = buf_cstr(&names);
 	if (!out || !(queued + drafts))
 		return queued + drafts;
@@ -346,7 +357,9 @@ size_t mount_close(struct mount *m, struct buf *text)
 	 * other threads take.  The helper may wait for an answer that nobody
 	 * will give any more: closing /dev/fuse ends its request, then it can
 	 * be ended; what is mounted there later is none of its business. */
+	jobs_end(m, 0);
 	outbox_stop(m->outbox);
+	jobs_stop(m);
 	fs_unmount(m->fs);
 	if (m->notify)
 		notify_stop(m->notify);
@@ -360,6 +373,7 @@ size_t mount_close(struct mount *m, struct buf *text)
 		mount_log(m, "%zu unsent", unsent);
 	if (m->out)
 		out_free(m);
+	jobs_free(m);
 	outbox_free(m->outbox);
 	m->outbox = NULL;
 	notify_free(m->notify);

@@ -28,6 +28,7 @@ struct in;
 struct out;
 struct audit;
 struct queue_room;
+struct jobs;
 
 struct mount_options {
 	bool strict;		/* -o strict: a commit without an answer fails */
@@ -49,6 +50,7 @@ struct mount {
 	struct node *root;
 	size_t trim_at;		/* out_trim looks when out/ has so many */
 	struct node *dir_in, *dir_out, *dir_participants, *dir_rejected;
+	struct node *dir_jobs, *dir_runners;	/* NULL: it has none */
 	struct node *latest;
 	struct node *dir_queue;	/* a runner's, else NULL */
 
@@ -60,6 +62,7 @@ struct mount {
 	struct deliver *deliver;
 	struct audit *audit;
 	struct queue_room *queue;	/* a runner's, else NULL */
+	struct jobs *jobs;	/* NULL: it has none */
 	struct line *events;	/* JSON lines, a stream */
 	struct log *log;	/* a growing file */
 

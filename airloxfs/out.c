@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "airloxfs/commit.h"
+#include "airloxfs/jobs.h"
 #include "airloxfs/notify.h"
 #include "airloxfs/out_private.h"
 #include "airloxfs/outbox.h"
@@ -234,6 +235,8 @@ static int draft_open(struct mount *m, struct handle *h)
 		return 0;
 	if (m->closed)
 		return ESHUTDOWN;
+	if (!jobs_may_write(m, h->node))
+		return EPERM;
 	pthread_mutex_lock(&f->lock);
 	if (is_gone(m, h->node)) {
 		pthread_mutex_unlock(&f->lock);
@@ -292,6 +295,8 @@ static int draft_write(struct mount *m, struct handle *h, pid_t tid,
 	int err = 0;
 	if (m->closed)
 		return ESHUTDOWN;
+	if (!jobs_may_write(m, h->node))
+		return EPERM;
 	pthread_mutex_lock(&f->lock);
 	out_await_idle(f);
 	bool first = !f->dirty;
@@ -315,6 +320,8 @@ static int draft_truncate(struct mount *m, struct node *n, uint64_t size)
 	int err;
 	if (m->closed)
 		return ESHUTDOWN;
+	if (!jobs_may_write(m, n))
+		return EPERM;
 	/* nothing of the content is lost: whoever asked can go on */
 	if (check_size(m, n, size, &e) < 0) {
 		mount_failed(m, &e);

@@ -10,6 +10,7 @@
 #define AIRLOXFS_OUT_H
 
 #include "airloxfs/mount.h"
+#include "core/host/draft.h"
 #include "core/host/vault.h"
 
 #define OUT_RECORDS 1000	/* sent or failed ones that are kept */
@@ -92,6 +93,23 @@ size_t out_unsent(struct mount *m, struct buf *names);
 void out_came_back(struct mount *m, const char *id, uint64_t seq);
 /* The newest OUT_RECORDS are kept, and a few more for a while. */
 void out_trim(struct mount *m);
+
+/* How content is looked at before it is sealed: seal_out.c. */
+extern const struct draft_look seal_look;
+
+/* --- for the jobs room, whose inputs are drafts that no close sends --- */
+/* UTF-8 without control characters. */
+int out_plain_name(const char *name, struct err *e);
+/* An errno. */
+int out_new_file(struct mount *m, struct node *dir, const char *name,
+		 mode_t mode, int flags, struct node **out);
+void out_forget(struct mount *m, struct node *n);	/* content and node */
+/* Below a node that was moved: headers hold paths. */
+void out_put_headers(struct mount *m, struct node *n);
+/* A walk in which each node is held while it is looked at: the first after
+ * *at, which moves on; NULL at the end.  Without the lock; mount_drop. */
+struct node *out_hold_next(struct mount *m, const struct node *dir,
+			   uint64_t *at);
 
 /* out_tree.c */
 extern const struct node_ops out_dir_ops, out_file_ops, out_ctl_ops;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "airloxfs/jobs.h"
 #include "airloxfs/out_private.h"
 #include "airloxfs/outbox.h"
 
@@ -15,6 +16,9 @@
 static struct node *make_dirs(struct mount *m, char *path, char **last)
 {
 	struct node *dir = m->dir_out;
+	if (path[0] == '/')	/* an input of a job */
+		return strncmp(path, "/jobs/", 6) ? NULL :
+			jobs_place(m, path + 6, last);
 	for (char *slash; (slash = strchr(path, '/')); path = slash + 1) {
 		*slash = 0;
 		struct node *next = tree_find(dir, path);
@@ -166,6 +170,8 @@ void out_free(struct mount *m)
 {
 	if (m->out && m->dir_out)
 		each_file(m, m->dir_out, make_durable, NULL);
+	if (m->out && m->dir_jobs)
+		each_file(m, m->dir_jobs, make_durable, NULL);
 	free(m->out);
 	m->out = NULL;
 }

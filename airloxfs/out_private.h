@@ -27,11 +27,6 @@ int out_setxattr(struct mount *m, struct node *n, const char *name,
 		 struct bytes value, int flags);
 int out_removexattr(struct mount *m, struct node *n, const char *name);
 
-/* A walk below out/ in which each node is held while it is looked at: the first
- * after *at, which moves on; NULL at the end.  Without the lock; mount_drop. */
-struct node *out_hold_next(struct mount *m, const struct node *dir,
-			   uint64_t *at);
-
 /* out_tree.c; the path below out/, with the mount's lock */
 void out_path(const struct mount *m, const struct node *n, struct buf *out);
 void out_file_free(struct node *n);

@@ -57,7 +57,7 @@ struct node *out_add(struct mount *m, struct node *dir, const char *name,
 
 /* Nothing that could steer a terminal or hide; the rules on names that are
  * sent come with the commit. */
-static int check_draft_name(const char *name, struct err *e)
+int out_plain_name(const char *name, struct err *e)
 {
 	struct bytes s = bytes_str(name), rest = s;
 	while (rest.n && rest.p[0] == '.')
@@ -80,7 +80,7 @@ static int check_create(struct mount *m, struct node *dir, const char *name,
 		return -1;
 	if (is_top(m, dir) && !out_is_draft_name(name))
 		return out_name_ok(m, name, e);
-	return check_draft_name(name, e);
+	return out_plain_name(name, e);
 }
 
 static struct node *add_ctl(struct mount *m, struct node *dir)
@@ -89,8 +89,8 @@ static struct node *add_ctl(struct mount *m, struct node *dir)
 			NULL);
 }
 
-static int new_file(struct mount *m, struct node *dir, const char *name,
-		    mode_t mode, int flags, struct node **out)
+int out_new_file(struct mount *m, struct node *dir, const char *name,
+		 mode_t mode, int flags, struct node **out)
 {
 	struct err e;
 	struct vault *v = store_draft_new(m->store, &e);
@@ -129,14 +129,14 @@ static int dir_create(struct mount *m, struct node *dir, const char *name,
 		mount_failed(m, &e);
 		return err_errno(&e);
 	}
-	return new_file(m, dir, name, mode, flags, out);
+	return out_new_file(m, dir, name, mode, flags, out);
 }
 
 static int dir_mkdir(struct mount *m, struct node *dir, const char *name,
 		     mode_t mode, struct node **out)
 {
 	struct err e;
-	if (check_draft_name(name, &e) < 0) {
+	if (out_plain_name(name, &e) < 0) {
 		mount_failed(m, &e);
 		return err_errno(&e);
 	}
@@ -153,7 +153,7 @@ static int dir_mkdir(struct mount *m, struct node *dir, const char *name,
 
 /* --- remove --- */
 
-static void forget_file(struct mount *m, struct node *n)
+void out_forget(struct mount *m, struct node *n)
 {
 	const struct outgoing *f = n->data;
 	store_draft_remove(m->store, vault_id(f->vault));
@@ -167,7 +167,7 @@ static int dir_unlink(struct mount *m, struct node *dir, struct node *n)
 	(void)dir;
 	if (n->ops == &out_file_ops) {
 		outbox_withdraw(m, n->data);
-		forget_file(m, n);
+		out_forget(m, n);
 		return 0;
 	}
 	mount_lock(m);
@@ -238,7 +238,7 @@ static int replace_target(struct mount *m, const struct node *n,
 		  tree_is_dir(n) ? ENOTDIR : 0;
 	/* what it had committed goes on: only the record is replaced */
 	if (!err && !tree_is_dir(old))
-		forget_file(m, old);
+		out_forget(m, old);
 	mount_drop(m, old);
 	return err;
 }
@@ -257,7 +257,7 @@ struct node *out_hold_next(struct mount *m, const struct node *dir,
 }
 
 /* Headers hold paths: those below a moved directory are written anew. */
-static void put_headers(struct mount *m, struct node *n)
+void out_put_headers(struct mount *m, struct node *n)
 {
 	struct err e;
 	if (n->ops == &out_file_ops) {
@@ -273,7 +273,7 @@ static void put_headers(struct mount *m, struct node *n)
 		struct node *k = out_hold_next(m, n, &at);
 		if (!k)
 			return;
-		put_headers(m, k);
+		out_put_headers(m, k);
 		mount_drop(m, k);
 	}
 }
@@ -287,7 +287,7 @@ static int dir_rename(struct mount *m, struct node *n, struct node *dir,
 		return EINVAL;
 	if (n->ops == &out_ctl_ops)
 		return EPERM;
-	if (check_draft_name(name, &e) < 0) {
+	if (out_plain_name(name, &e) < 0) {
 		mount_failed(m, &e);
 		return err_errno(&e);
 	}
@@ -301,7 +301,7 @@ static int dir_rename(struct mount *m, struct node *n, struct node *dir,
 		((struct outgoing *)n->data)->leaving = false;
 	err = tree_rename(m->tree, n, dir, name) < 0 ? ENOMEM : 0;
 	mount_unlock(m);
-	put_headers(m, n);
+	out_put_headers(m, n);
 	return err;
 }
 

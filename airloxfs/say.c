@@ -51,7 +51,7 @@ static int say_write(struct mount *m, struct handle *h, pid_t tid,
 /* The commit rule of out/, for bytes that one open collects: the node is
  * everybody's, so other descriptors are looked for in this open's processes
  * alone. */
-static bool ready(struct handle *h, pid_t tid)
+bool say_is_complete(struct handle *h, pid_t tid)
 {
 	struct proc_flusher f;
 	proc_look(&f, tid);
@@ -73,7 +73,8 @@ static void say_flush(struct mount *m, struct fuse_req *req,
 	bool failed;
 	pthread_mutex_lock(&say_lock);
 	failed = h->failed;
-	if (h->bytes.len && !failed && ready(h, tid)) {
+	if (h->bytes.len && !failed &&
+	    say_is_complete(h, tid)) {
 		text = h->bytes;
 		h->bytes = (struct buf){ 0 };
 	}

@@ -8,5 +8,8 @@
 #include "airloxfs/fs.h"
 
 extern const struct node_ops say_ops;
+/* The commit rule of out/, for bytes that one open collects in h->bytes: whether
+ * this flush is the last; a killed writer's bytes are dropped. */
+bool say_is_complete(struct handle *h, pid_t tid);
 
 #endif

@@ -10,6 +10,8 @@
 #include "core/host/draft.h"
 #include "core/host/file.h"
 
+const struct draft_look seal_look = { check_content_whole, check_image };
+
 static int blob_file(struct outbox *o, struct post *p, uint64_t n,
 		     struct err *e)
 {
@@ -48,10 +50,9 @@ static int add_refs(struct draft *d, struct outgoing *f, struct err *e)
 static int seal_busy(struct mount *m, struct post *p,
 		     const struct zip_source *src, struct err *e)
 {
-	static const struct draft_look look = { check_content_whole,
-						check_image };
 	struct draft d = { 0 };
-	int rc = draft_file(&d, m->peer, bytes_str(p->name), src, &look, e);
+	int rc = draft_file(&d, m->peer, bytes_str(p->name), src, &seal_look,
+			    e);
 	if (rc == 0)
 		rc = add_refs(&d, p->file, e);
 	if (rc == 0)

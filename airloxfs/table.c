@@ -10,6 +10,7 @@
 #include "airloxfs/audit.h"
 #include "airloxfs/ctl.h"
 #include "airloxfs/in.h"
+#include "airloxfs/jobs.h"
 #include "airloxfs/line.h"
 #include "airloxfs/log.h"
 #include "airloxfs/mount.h"
@@ -25,6 +26,7 @@
 #define RUN (1u << ROLE_RUNNER)
 #define ALL (OWN | SEND | VIEW | RUN)
 #define PEOPLE (OWN | SEND | VIEW)
+#define EXECUTE (1u << 31)	/* in an execute mode session alone */
 
 static const struct node_ops plain_dir = { .timeout_s = 86400 };
 
@@ -55,6 +57,10 @@ static const struct row table[] = {
 	{ "out", S_IFDIR | 0755, OWN | SEND, NULL, &out_dir_ops,
 	  KEEP(dir_out) },
 	{ "say", S_IFREG | 0200, OWN | SEND, NULL, &say_ops, 0 },
+	{ "jobs", S_IFDIR | 0755, OWN | SEND | EXECUTE, NULL, &jobs_dir_ops,
+	  KEEP(dir_jobs) },
+	{ "runners", S_IFDIR | 0755, OWN | SEND | EXECUTE, NULL,
+	  &runners_dir_ops, KEEP(dir_runners) },
 	{ "audit", S_IFREG | 0444, OWN | VIEW, NULL, &audit_ops, 0 },
 	{ "queue", S_IFDIR | 0755, RUN, NULL, &queue_dir_ops,
 	  KEEP(dir_queue) },
@@ -149,10 +155,13 @@ static int add_row(struct mount *m, const struct row *r)
 int mount_table(struct mount *m, struct err *e)
 {
 	unsigned role = 1u << m->peer->invite.role;
+	bool execute = m->peer->manifest.mode == MODE_EXECUTE;
 	m->root = tree_root(m->tree);
 	m->root->ops = &root_ops;
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
-		if (table[i].roles & role && add_row(m, &table[i]) < 0)
+		if (table[i].roles & role &&
+		    (execute || !(table[i].roles & EXECUTE)) &&
+		    add_row(m, &table[i]) < 0)
 			return err_set(e, ERR_MEMORY, "out of memory");
 	/* A runner's mount shows no items, but refuses and remembers them. */
 	if (!m->dir_in)

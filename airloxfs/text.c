@@ -355,6 +355,12 @@ static const char readme_out[] =
 "                 are sent when renamed.  state: getfattr -n user.airlox.state\n"
 "                 (staged, queued, sent, failed); user.airlox.error says why\n"
 "  say            echo hello > say sends a text\n";
+static const char readme_jobs[] =
+"  jobs/          work for a runner: cp main.py jobs/new; cat jobs/last/wait;\n"
+"                 cat jobs/last/stdout; its files are in jobs/last/out/\n"
+"                 with inputs: mkdir jobs/NAME, copy them in, then\n"
+"                 echo run > jobs/NAME/ctl\n"
+"  runners/       who can run it\n";
 static const char readme_owner[] =
 "  invites/       links that admit others: secrets, hand them over privately\n";
 static const char readme_audit[] =
@@ -378,6 +384,8 @@ void text_readme(struct mount *m, const struct node *n, struct buf *out)
 		buf_add_str(out, readme_in);
 	if (role == ROLE_OWNER || role == ROLE_SENDER)
 		buf_add_str(out, readme_out);
+	if (m->jobs)
+		buf_add_str(out, readme_jobs);
 	if (role == ROLE_OWNER)
 		buf_add_str(out, readme_owner);
 	if (role == ROLE_OWNER || role == ROLE_OBSERVER)

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "airloxfs/in_private.h"
+#include "airloxfs/jobs.h"
 #include "airloxfs/notify.h"
 #include "airloxfs/queue.h"
 #include "airloxfs/tell_json.h"
@@ -35,6 +36,8 @@ struct in_new {
 	uint8_t sha256[HASH_SIZE];
 	struct buf chunks;
 	struct buf blob;	/* of a small item, for its record */
+	struct opened *opened;	/* of what in/ does not show, */
+	uint8_t pub[PRIM_PUB];	/* and its author */
 };
 
 static void new_free(struct in_new *v)
@@ -47,6 +50,7 @@ static void new_free(struct in_new *v)
 	buf_free(&v->preview);
 	buf_free(&v->chunks);
 	buf_free(&v->blob);
+	opened_free(v->opened);
 	free(v);
 }
 
@@ -175,17 +179,17 @@ static int view_file(struct in_new *v, struct opened *o, enum item_type type,
 	return hash_view(v, o, e);
 }
 
-/* Jobs, results and events have rooms of their own later; here they are seen
- * in log and events, and settled. */
-static int make_view(struct in_new *v, struct opened *o,
-		     const struct envelope *env, struct err *e)
+/* Jobs, results and events are seen in log and events; they are the jobs
+ * room's (jobs.h). */
+static int make_view(struct mount *m, struct in_new *v, struct opened *o,
+		     const struct incoming *inc, struct err *e)
 {
 	switch (o->payload.kind) {
 	case ITEM_TEXT: return view_text(v, &o->payload);
-	case ITEM_FILE: return view_file(v, o, env->header.type, e);
+	case ITEM_FILE: return view_file(v, o, inc->env.header.type, e);
 	case ITEM_JOB: case ITEM_RESULT: case ITEM_EVENT: break;
 	}
-	return 0;
+	return jobs_check(m, inc, o, e);
 }
 
 /* --- from a blob to a record --- */
@@ -261,10 +265,16 @@ struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
 	if (o && c.part.len)
 		chunk_end(&c);
 	buf_free(&c.part);
-	int rc = o && make_view(v, o, &inc->env, e) == 0 &&
+	int rc = o && make_view(m, v, o, inc, e) == 0 &&
 		queue_event(m, &o->payload, &inc->author, e) == 0 &&
 		name_it(m, v, e) == 0 && append(m, v, inc, o, e) == 0 ? 0 : -1;
-	opened_free(o);
+	if (rc == 0 && o->payload.kind != ITEM_TEXT &&
+	    o->payload.kind != ITEM_FILE) {
+		v->opened = o;
+		memcpy(v->pub, inc->author.pub, PRIM_PUB);
+	} else {
+		opened_free(o);
+	}
 	if (rc == 0)
 		return v;
 	new_free(v);
@@ -344,8 +354,10 @@ void in_reveal(struct mount *m, struct in_new *v)
 		buf_addf(&path, "in/%s", v->name);
 		notify_post(m->notify, NOTIFY_CREATE, buf_cstr(&path));
 		tell_item(m, v, true);
+		jobs_item(m, v->id);
 	} else if (v->kind != ITEM_TEXT && v->kind != ITEM_FILE) {
 		tell_item(m, v, false);
+		jobs_heard(m, v->opened, v->pub);
 	}
 	new_free(v);
 }

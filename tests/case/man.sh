@@ -76,7 +76,7 @@ pass 'files, verbs and attributes of a mount'
 
 need_fuse
 relay_start
-session_new
+session_new --execute
 mount_at alice "$OWNER" "$T/a"
 mount_at bob "$SENDER" "$T/b"
 echo hello >"$T/b/say"

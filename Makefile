@@ -167,7 +167,7 @@ bench:
 	$(Q)tests/bench/run --build $(B) $(if $(F),--filter $(F))
 
 N ?= 20
-soak: tests
+soak: tests bench-bin
 	$(Q)tests/soak.sh $(N)
 
 arrows: all

@@ -4,9 +4,11 @@
 # usage: tests/soak.sh MINUTES
 #
 # The long form of what `make check` does for a minute: random kills and a bad
-# network under many writers, and items of 1 GiB.  SEED=N repeats one.
+# network under many writers, 200 kills of the relay, 15,000 streams, and items
+# of 1 GiB.  SEED=N repeats one.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-export SOAK=${1:-20}
+export SOAK=${1:-20} KILLS=200
 exec tests/run --slow $((2 + SOAK / 3)) tests/case/soak.py tests/case/big.sh \
-	tests/case/closing.py tests/case/over.sh tests/case/faults.sh
+	tests/case/closing.py tests/case/over.sh tests/case/faults.sh \
+	tests/case/relay-kill.py tests/case/relay-crowd.py

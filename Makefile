@@ -57,14 +57,14 @@ LIBS_airloxfs := -lcurl -lcjson -lfuse3 -lseccomp $(LIBS_core) -lpthread
 LIBS_tests := -lssl $(LIBS_airloxfs)
 LIBS_relay := -lssl -lsodium -lcrypto -lunistring -lpthread
 LIBS_runner := -lseccomp -lunistring
-LIBS_box := -lyaml -lssl -lsodium -lcrypto -lunistring -lpthread
+LIBS_box := -lyaml -lseccomp -lssl -lsodium -lcrypto -lunistring -lpthread
 
 core_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/*.c))
 host_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/host/*.c))
 mount_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard airloxfs/*.c airloxfs/cmd/*.c))
 relay_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard relay/*.c))
 box_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard runner/policy/*.c runner/broker/*.c runner/record/*.c \
-	runner/box/*.c))
+	runner/box/*.c runner/sandbox/*.c) runner/site.c runner/run.c)
 runner_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard runner/*.c runner/sandbox/*.c \
 	runner/runtime/*.c runner/queue/*.c))
 unit_bin := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*.c))

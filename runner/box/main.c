@@ -8,6 +8,7 @@
 
 #include "core/prim.h"
 #include "runner/box/check.h"
+#include "runner/box/launch.h"
 #include "runner/box/say.h"
 #include "runner/box/serve.h"
 #include "runner/box/verify.h"
@@ -18,6 +19,7 @@ static const struct command {
 	const char *what;
 } commands[] = {
 	{ "check", check_main, "read a policy and say what it does" },
+	{ "run", launch_main, "run a command in a box" },
 	{ "verify", verify_main, "whether a record is as it was signed" },
 	{ "show", show_main, "a record as text" },
 	{ 0 }

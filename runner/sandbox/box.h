@@ -55,6 +55,12 @@ struct box_ask {
 	gid_t gid;
 	const char *bwrap;	/* absolute path */
 	uint64_t disk_base_bytes; /* what its directories hold at the start */
+	/* Called in the keeper when the namespaces are there and nothing of
+	 * the sandbox runs yet; not 0: it does not start.  keep_fd stays open
+	 * for it.  NULL and 0: there is no such thing. */
+	int (*prepare)(void *arg, pid_t first);
+	void *prepare_arg;
+	int keep_fd;
 };
 
 struct box {

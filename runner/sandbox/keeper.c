@@ -225,7 +225,9 @@ static enum box_how start(struct keeper *k, int out, int err)
 	pid_t first = spawn_first(&k->box);
 	k->first = first > 1 ? first : 0;
 	k->start_ms = now_ms();
-	if (first <= 1 || spawn_release(&k->box, first, k->ask) < 0)
+	if (first <= 1 || (k->ask->prepare &&
+			   k->ask->prepare(k->ask->prepare_arg, first) != 0) ||
+	    spawn_release(&k->box, first, k->ask) < 0)
 		return BOX_BROKEN;
 	return live(k);
 }
@@ -257,6 +259,8 @@ static void keep_fds(const struct keeper *k, int out, int err)
 	int keep[16] = { 0, 1, 2, k->control, out, err, k->ask->seccomp,
 			 s->base, s->lock, s->work, s->out };
 	int n = 11;
+	if (k->ask->keep_fd)
+		keep[n++] = k->ask->keep_fd;
 	for (int i = 0; i < k->cgroup->n; i++)
 		keep[n++] = k->cgroup->enter[i];
 	for (int i = 1; i < n; i++)	/* sorted, then the gaps between */

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/box/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runner/box/check.h"
+#include "runner/box/doors.h"
+#include "runner/box/room.h"
+#include "runner/box/say.h"
+#include "runner/box/slurp.h"
+#include "runner/box/way.h"
+#include "runner/policy/tree.h"
+#include "runner/sandbox/dirs.h"
+#include "runner/site.h"
+
+#define EGRESS "egress.jsonl"
+#define COPY_MAX_BYTES (UINT64_C(4) << 30)
+#define DEFAULT_TASKS 512
+#define DEFAULT_MEMORY (UINT64_C(2) << 30)
+#define DEFAULT_DISK (UINT64_C(4) << 30)
+
+static const char help[] =
+	"usage: airlox-box run POLICY [FLAGS] -- COMMAND [ARG ...]\n\n"
+	"Runs a command in a box without a network; the broker lets through "
+	"what the\npolicy names, and puts credentials in on the way.\n\n"
+	"  --session DIR     a mounted session, as the policy allows\n"
+	"  --egress FILE     keep the account of what was asked for\n"
+	"  --job-user USER   as root: who the box is (default nobody)\n"
+	"  --scratch DIR     where its directories are made\n";
+
+struct options {
+	const char *policy, *session, *egress;
+	struct site_options site;
+	char **command;
+	bool help;
+};
+
+struct launch {
+	struct options o;
+	struct policy *policy;
+	struct buf text;	/* the policy's */
+	struct site site;
+	struct scratch scratch;
+	struct way way;
+	struct room room;
+	struct plan plan;
+	struct box box;
+	struct doors doors;
+	int egress;
+	char egress_path[PATH_MAX + 64];
+	uint64_t copied_bytes;
+	bool has_site, has_scratch, has_box;
+};
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int number) { stop = number; }
+
+static int read_options(struct options *o, int argc, char **argv,
+			struct err *e)
+{
+	const struct { const char *flag; const char **to; } flags[] = {
+		{ "--session", &o->session }, { "--egress", &o->egress },
+		{ "--job-user", &o->site.job_user },
+		{ "--scratch", &o->site.scratch },
+	};
+	*o = (struct options){ 0 };
+	for (int i = 1; i < argc; i++) {
+		size_t k = 0;
+		while (k < 4 && strcmp(argv[i], flags[k].flag) != 0)
+			k++;
+		if (!strcmp(argv[i], "--")) {
+			o->command = argv + i + 1;
+			break;
+		}
+		if (k < 4 && i + 1 < argc)
+			*flags[k].to = argv[++i];
+		else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			o->help = true;
+		else if (k < 4 || (argv[i][0] == '-' && argv[i][1]))
+			return err_set(e, ERR_USAGE, "no flag %s, or its value "
+				       "is missing; see airlox-box run --help",
+				       argv[i]);
+		else if (o->policy)
+			return err_set(e, ERR_USAGE, "the command comes after "
+				       "--");
+		else
+			o->policy = argv[i];
+	}
+	if (o->help || (o->policy && o->command && o->command[0]))
+		return 0;
+	return err_set(e, ERR_USAGE, "a policy, --, and a command; see "
+		       "airlox-box run --help");
+}
+
+static int read_policy(struct launch *l, struct err *e)
+{
+	cleanup_fd int fd = open(l->o.policy, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(e, "%s: cannot open it", l->o.policy);
+	if (slurp(fd, TREE_BYTES_MAX, &l->text, e) == 0)
+		l->policy = policy_read(buf_bytes(&l->text), e);
+	return l->policy ? 0 : err_prefix(e, "%s", l->o.policy);
+}
+
+/* The account is in the box's own directory, where nothing of the box leads:
+ * it sees the file alone, and can only read it. */
+static int open_egress(struct launch *l, struct err *e)
+{
+	const char *path = l->o.egress;
+	if (!path) {
+		snprintf(l->egress_path, sizeof l->egress_path, "%s/%s/%s",
+			 l->site.scratch, l->scratch.name, EGRESS);
+		path = l->egress_path;
+	}
+	l->egress = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC |
+			 O_NOFOLLOW | (l->o.egress ? O_TRUNC : O_EXCL), 0600);
+	if (l->egress < 0)
+		return err_sys(e, "cannot write %s", path);
+	if (l->site.root && (fchown(l->egress, 0, l->site.gid) < 0 ||
+			     fchmod(l->egress, 0640) < 0))
+		return err_sys(e, "cannot show %s to the box", path);
+	if (!l->o.egress)
+		return 0;
+	char *real = realpath(path, NULL);
+	if (!real || strlen(real) >= sizeof l->egress_path) {
+		free(real);
+		return err_sys(e, "cannot find %s", path);
+	}
+	strcpy(l->egress_path, real);
+	free(real);
+	return 0;
+}
+
+static int copy_one(struct launch *l, size_t i, struct err *e)
+{
+	const struct policy_file *f = &l->policy->file[i];
+	uid_t uid = l->site.root ? l->site.uid : (uid_t)-1;
+	gid_t gid = l->site.root ? l->site.gid : (gid_t)-1;
+	char name[32];
+	uint64_t bytes = 0;
+	snprintf(name, sizeof name, "copy-%zu", i);
+	cleanup_fd int from = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (from < 0)
+		return err_sys(e, "line %u: %s", f->line, f->path);
+	if (mkdirat(l->scratch.work, name, 0700) < 0)
+		return err_sys(e, "cannot make a copy of %s", f->path);
+	cleanup_fd int to = openat(l->scratch.work, name, O_RDONLY |
+				   O_DIRECTORY | O_CLOEXEC);
+	if (to < 0 || (l->site.root && fchown(to, uid, gid) < 0))
+		return err_sys(e, "cannot make a copy of %s", f->path);
+	if (dirs_copy_in(from, to, uid, gid, COPY_MAX_BYTES, &bytes, e) < 0)
+		return err_prefix(e, "line %u: %s", f->line, f->path);
+	l->copied_bytes += bytes;
+	return 0;
+}
+
+static int prepare(struct launch *l, struct err *e)
+{
+	if (site_open(&l->site, &l->o.site, e) < 0)
+		return -1;
+	l->has_site = true;
+	if (scratch_make(&l->scratch, l->site.scratch,
+			 l->site.root ? l->site.uid : (uid_t)-1,
+			 l->site.root ? l->site.gid : (gid_t)-1, e) < 0)
+		return -1;
+	l->has_scratch = true;
+	for (size_t i = 0; i < l->policy->file_n; i++)
+		if (l->policy->file[i].mode == POLICY_COPY &&
+		    copy_one(l, i, e) < 0)
+			return -1;
+	if (open_egress(l, e) < 0)
+		return -1;
+	if (way_open(&l->way, buf_bytes(&l->text), l->egress, e) < 0)
+		return err_prefix(e, "%s", l->o.policy);
+	return 0;
+}
+
+static struct plan_limits limits_of(const struct launch *l)
+{
+	const struct policy_limits *p = &l->policy->limits;
+	return (struct plan_limits){
+		.timeout_ms = (uint32_t)(p->time_ms > UINT32_MAX ? UINT32_MAX :
+					 p->time_ms),
+		.memory_bytes = p->memory_bytes ? (uint64_t)p->memory_bytes :
+						  DEFAULT_MEMORY,
+		.disk_bytes = p->disk_bytes ? (uint64_t)p->disk_bytes :
+					      DEFAULT_DISK,
+		.tasks = p->processes > 0 && p->processes < 65536 ?
+			 (uint32_t)p->processes : DEFAULT_TASKS,
+		.files = 4096, .entries = 500000,
+		.by_rlimit = l->site.cgroups.kind == CGROUP_NONE,
+	};
+}
+
+static int make_plan(struct launch *l, struct err *e)
+{
+	const struct room_ask room = {
+		.policy = l->policy, .masks = l->site.masks,
+		.work = l->scratch.work_path, .egress = l->egress_path,
+		.session = l->o.session, .ca = buf_bytes(&l->way.ca),
+	};
+	if (room_make(&l->room, &room, e) < 0)
+		return -1;
+	const struct plan_ask ask = {
+		.mounts = l->room.mount, .n_mounts = l->room.mount_n,
+		.env = l->room.env,
+		.command = (const char *const *)l->o.command,
+		.work_dir = "/work", .host_name = "box",
+		.limits = limits_of(l),
+	};
+	return plan_make(&l->plan, &ask, e);
+}
+
+static int start(struct launch *l, struct err *e)
+{
+	char name[48];
+	snprintf(name, sizeof name, "airlox-runner.%ld.box", (long)getpid());
+	l->doors = (struct doors){ l->way.control, l->site.uid, l->site.gid };
+	const struct box_ask ask = {
+		.plan = &l->plan, .scratch = &l->scratch,
+		.cgroups = &l->site.cgroups, .cgroup_name = name,
+		.seccomp = l->site.seccomp, .uid = l->site.uid,
+		.gid = l->site.gid, .bwrap = l->site.bwrap,
+		.disk_base_bytes = l->copied_bytes, .prepare = doors_open,
+		.prepare_arg = &l->doors, .keep_fd = l->way.control,
+	};
+	if (box_start(&l->box, &ask, e) < 0)
+		return -1;
+	l->has_box = true;
+	return 0;
+}
+
+/* --- while it runs --- */
+
+/* false: it has ended, or there is nobody to tell it. */
+static bool pass_on(int from, int to)
+{
+	char block[16384];
+	ssize_t n = read(from, block, sizeof block);
+	if (n < 0)
+		return errno == EINTR || errno == EAGAIN;
+	for (ssize_t at = 0; at < n;) {
+		ssize_t m = write(to, block + at, (size_t)(n - at));
+		if (m < 0 && errno == EINTR)
+			continue;
+		if (m <= 0)
+			return false;
+		at += m;
+	}
+	return n > 0;
+}
+
+static void pump(struct launch *l, struct box_end *end)
+{
+	struct pollfd p[3] = { { .fd = l->box.out, .events = POLLIN },
+			       { .fd = l->box.err, .events = POLLIN },
+			       { .fd = l->box.control, .events = POLLIN } };
+	bool over = false;
+	while (!over || p[0].fd >= 0 || p[1].fd >= 0) {
+		if (stop && !over)
+			box_kill(&l->box);
+		if (poll(p, 3, stop ? 200 : -1) < 0 && errno != EINTR)
+			break;
+		for (int i = 0; i < 2; i++)
+			if (p[i].fd >= 0 && p[i].revents &&
+			    !pass_on(p[i].fd, i + 1))
+				p[i].fd = -1;
+		if (!over && p[2].revents) {
+			box_ended(&l->box, end);
+			over = true;
+			p[2].fd = -1;
+		}
+		for (int i = 0; i < 3; i++)
+			p[i].revents = 0;
+	}
+}
+
+static int verdict(const struct box_end *end)
+{
+	switch (end->how) {
+	case BOX_EXITED:
+		if (end->out_of_memory)
+			say_note("processes were ended for want of memory");
+		return end->code;
+	case BOX_TIMED_OUT:
+		say_note("the time of the policy is over");
+		return 124;
+	case BOX_MEMORY:
+		say_note("over the memory of the policy");
+		return 137;
+	case BOX_DISK:
+		say_note(end->disk_low ? "this machine's disk is full" :
+			 "over the disk of the policy");
+		return 137;
+	case BOX_KILLED:
+		return 128 + (stop ? stop : SIGKILL);
+	case BOX_BROKEN:
+		break;
+	}
+	say_note("the box could not be started");
+	return err_exit(ERR_SYS);
+}
+
+static void clean_up(struct launch *l)
+{
+	if (l->egress >= 0)
+		close(l->egress);
+	if (!l->o.egress && l->has_scratch)
+		unlink(l->egress_path);
+	if (l->has_box) {
+		box_free(&l->box);
+	} else if (l->has_scratch) {
+		scratch_remove(&l->scratch);
+		scratch_close(&l->scratch);
+	}
+	if (l->has_site)
+		site_close(&l->site);
+	way_close(&l->way);
+	room_free(&l->room);
+	plan_free(&l->plan);
+	buf_free(&l->text);
+	policy_free(l->policy);
+}
+
+static int launch(struct launch *l, struct err *e)
+{
+	struct box_end end = { .how = BOX_BROKEN };
+	struct sigaction sa = { .sa_handler = on_signal };
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	if (read_policy(l, e) < 0 || prepare(l, e) < 0 ||
+	    make_plan(l, e) < 0 || start(l, e) < 0)
+		return -1;
+	pump(l, &end);
+	return verdict(&end);
+}
+
+int launch_main(int argc, char **argv)
+{
+	struct launch l = { .egress = -1, .box = { .keeper = -1 },
+			    .way = { .broker = -1, .control = -1 } };
+	struct err e = { 0 };
+	if (read_options(&l.o, argc, argv, &e) < 0)
+		return say_fail(&e);
+	if (l.o.help) {
+		say_text(bytes_str(help));
+		return 0;
+	}
+	int r = launch(&l, &e);
+	if (r < 0)
+		r = say_fail(&e);
+	clean_up(&l);
+	return r;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * way: the broker of a run, as whoever runs the box sees it: a process of its
+ * own, the authority it made, and its account. */
+#ifndef RUNNER_BOX_WAY_H
+#define RUNNER_BOX_WAY_H
+
+#include <sys/types.h>
+
+#include "core/buf.h"
+#include "core/err.h"
+
+struct way {
+	pid_t broker;
+	int control;		/* when it is closed everywhere, it ends */
+	struct buf ca;		/* PEM */
+};
+
+/* Starts it with the policy's text; what it does goes to the open file egress,
+ * which stays the caller's.  0 once it is ready: the credentials are there. */
+int way_open(struct way *w, struct bytes policy, int egress, struct err *e);
+void way_close(struct way *w);	/* and waits for its end */
+
+#endif

@@ -208,7 +208,7 @@ programs := $(B)/airloxfs $(B)/airlox-relay $(B)/airlox-runner $(B)/airlox-box
 install: all
 	$(Q)$(call put,$(programs),$(BINDIR),755)
 	$(Q)$(foreach s,$(man_sections),$(call put,$(wildcard man/*.$(s)),$(MANDIR)/man$(s)) &&) :
-	$(Q)$(call put,$(wildcard README.md LICENSE NEWS docs/*.md),$(DOCDIR))
+	$(Q)$(call put,$(wildcard README.md LICENSE NEWS docs/*.md docs/*.sh),$(DOCDIR))
 	$(Q)$(call put_unit,airloxfs@.service,user) && \
 		$(call put_unit,airlox-relay.service,system) && \
 		$(call put_unit,airlox-relay.socket,system)

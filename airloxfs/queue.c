@@ -16,7 +16,7 @@
 #include "core/host/wire_job.h"
 
 #define RETRY_MS 500
-#define TAKE_TRIES 50		/* a relay gives a job up after 30 s */
+#define TAKE_TRIES 40		/* a relay gives a job up after 30 s */
 #define IDLE_MS 60000
 
 /* --- jobs --- */
@@ -162,6 +162,7 @@ void queue_tell(struct mount *m, const char *id, const char *state,
 
 static void put_task(struct queue_room *q, struct qtask *t)
 {
+	q->task_n++;
 	struct qtask **at = &q->tasks;
 	while (*at && (*at)->due_ms <= t->due_ms)
 		at = &(*at)->next;
@@ -195,13 +196,24 @@ void queue_ask(struct queue_room *q, enum qtask_kind kind, const char *id,
 	struct qtask *same = find_task(q, kind, id);
 	if (same && kind == QT_TAKE)
 		same->kind = QT_TAKE;
-	if (!same)
+	bool flood = kind != QT_SEAL && q->task_n >= QUEUE_TASKS_MAX;
+	bool put = !same && !flood;
+	if (put)
 		put_task(q, t);
 	pthread_mutex_unlock(&q->lock);
-	if (!same)
+	if (put)
 		return;
 	queue_drop(j);
 	free(t);
+}
+
+/* With the lock: out of the list. */
+static struct qtask *take_task(struct queue_room *q, struct qtask **at)
+{
+	struct qtask *t = *at;
+	*at = t->next;
+	q->task_n--;
+	return t;
 }
 
 /* With the lock, which is let go meanwhile. */
@@ -210,10 +222,8 @@ static struct qtask *next_task(struct queue_room *q)
 	while (!q->ending) {
 		int64_t now = clock_mono_ms(), due = now + IDLE_MS;
 		struct qtask *t = q->tasks;
-		if (t && t->due_ms <= now) {
-			q->tasks = t->next;
-			return t;
-		}
+		if (t && t->due_ms <= now)
+			return take_task(q, &q->tasks);
 		wait_until(&q->work, &q->lock, t ? t->due_ms : due);
 	}
 	return NULL;
@@ -272,15 +282,16 @@ static bool is_passing(const struct err *e)
 	       e->code == ERR_MEMORY || e->code == ERR_TIMEOUT;
 }
 
-static bool is_ending(struct queue_room *q)
+/* When to try again: at once where an item came meanwhile. */
+static int64_t next_try(struct queue_room *q, unsigned kicks)
 {
 	pthread_mutex_lock(&q->lock);
-	bool ending = q->ending;
+	bool came = q->kicks != kicks;
 	pthread_mutex_unlock(&q->lock);
-	return ending;
+	return clock_mono_ms() + (came ? 0 : RETRY_MS);
 }
 
-static void do_task(struct queue_room *q, struct qtask *t)
+static void do_task(struct queue_room *q, struct qtask *t, unsigned kicks)
 {
 	struct err e = { 0 };
 	if (t->kind == QT_SEAL) {
@@ -289,12 +300,12 @@ static void do_task(struct queue_room *q, struct qtask *t)
 	}
 	if (try_task(q, t, &e) == 0)
 		return;
-	if (is_ending(q))
+	if (q->ending)
 		return;
 	if (e.code == ERR_NET && !e.http)
 		mount_offline(q->m, &e);
 	if (is_passing(&e) && t->tries < TAKE_TRIES) {
-		queue_ask(q, t->kind, t->id, NULL, clock_mono_ms() + RETRY_MS,
+		queue_ask(q, t->kind, t->id, NULL, next_try(q, kicks),
 			  t->tries + 1);
 		return;
 	}
@@ -308,8 +319,9 @@ static void *worker_thread(void *arg)
 	struct qtask *t;
 	pthread_mutex_lock(&q->lock);
 	while ((t = next_task(q))) {
+		unsigned kicks = q->kicks;
 		pthread_mutex_unlock(&q->lock);
-		do_task(q, t);
+		do_task(q, t, kicks);
 		queue_drop(t->job);
 		free(t);
 		queue_renew(q);
@@ -358,9 +370,7 @@ static void drop_task(struct queue_room *q, const char *id)
 	pthread_mutex_lock(&q->lock);
 	for (struct qtask **at = &q->tasks; *at; at = &(*at)->next)
 		if ((*at)->kind != QT_SEAL && strcmp((*at)->id, id) == 0) {
-			struct qtask *t = *at;
-			*at = t->next;
-			free(t);
+			free(take_task(q, at));
 			break;
 		}
 	pthread_mutex_unlock(&q->lock);
@@ -403,10 +413,10 @@ void queue_item(struct mount *m, const char *id)
 	if (!q)
 		return;
 	pthread_mutex_lock(&q->lock);
+	q->kicks++;
 	for (struct qtask **at = &q->tasks; *at; at = &(*at)->next)
 		if (strcmp((*at)->id, id) == 0) {
-			struct qtask *t = *at;
-			*at = t->next;
+			struct qtask *t = take_task(q, at);
 			t->due_ms = 0;
 			put_task(q, t);
 			break;

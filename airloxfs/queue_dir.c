@@ -87,7 +87,7 @@ static struct node *make_parents(struct mount *m, struct node *dir, char *path,
 		*slash = 0;
 		struct node *next = tree_find(dir, path);
 		if (!next)
-			next = tree_add(m->tree, dir, path, S_IFDIR | 0555,
+			next = tree_add(m->tree, dir, path, S_IFDIR | 0755,
 					&plain_ops, NULL);
 		if (!next || !tree_is_dir(next))
 			return NULL;
@@ -105,7 +105,7 @@ static int add_file(struct qjob *j, struct node *dir, const char *name,
 		return err_set(e, ERR_MEMORY, "out of memory");
 	*k = (struct qwork){ j, w->off };
 	struct node *n = tree_add(j->m->tree, dir, name, S_IFREG |
-				  (w->is_exec ? 0555 : 0444), &work_ops, k);
+				  (w->is_exec ? 0755 : 0644), &work_ops, k);
 	if (!n) {
 		free(k);
 		return taken(e);
@@ -128,7 +128,7 @@ static int add_entry(struct qjob *j, char *path, const struct queue_entry *w,
 	struct node *old = tree_find(dir, name);
 	if (old)
 		return tree_is_dir(old) ? 0 : taken(e);
-	return tree_add(j->m->tree, dir, name, S_IFDIR | 0555, &plain_ops,
+	return tree_add(j->m->tree, dir, name, S_IFDIR | 0755, &plain_ops,
 			NULL) ? 0 : err_set(e, ERR_MEMORY, "out of memory");
 }
 
@@ -164,7 +164,7 @@ int queue_dir_begin(struct qjob *j, struct err *e)
 		j->dir->hidden = true;
 		j->dir->opens++;	/* it is ours until it vanishes */
 	}
-	bool ok = j->dir && tree_add(m->tree, j->dir, "work", S_IFDIR | 0555,
+	bool ok = j->dir && tree_add(m->tree, j->dir, "work", S_IFDIR | 0755,
 				     &plain_ops, NULL) &&
 		(j->out_dir = add_own(j, "out", S_IFDIR | 0700,
 				      &queue_out_ops));

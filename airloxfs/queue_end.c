@@ -15,6 +15,7 @@
 #include "core/host/draft.h"
 
 #define SEAL_RETRY_MS 5000
+#define IN_MEMORY_MAX ((uint64_t)16 << 20)
 #define TEXT_MIN 1024		/* a result is tried with this much output */
 #define RESULT_FILES (ITEM_REFS_MAX - 1)	/* its job is a reference too */
 
@@ -184,12 +185,17 @@ int queue_refuse(struct qjob *j, enum result_status status, const char *why,
 	struct queue_room *q = j->m->queue;
 	pthread_mutex_lock(&q->lock);
 	enum qstate was = j->state;
-	j->end.status = status;
-	put_reason(&j->end.reason, bytes_str(why));
-	j->state = Q_ENDING;
-	if (!queue_find(q, j->id))
-		queue_list(q, j);
+	bool may = was == Q_TAKING || was == Q_OPEN;
+	if (may) {
+		j->end.status = status;
+		put_reason(&j->end.reason, bytes_str(why));
+		j->state = Q_ENDING;
+		if (was == Q_TAKING)
+			queue_list(q, j);
+	}
 	pthread_mutex_unlock(&q->lock);
+	if (!may)
+		return err_set(e, ERR_VERB, "the job is over");
 	if (put_down(q, j, e) < 0) {
 		pthread_mutex_lock(&q->lock);
 		if (was == Q_TAKING)
@@ -323,6 +329,26 @@ static int check_names(struct ending *k, size_t left, struct err *e)
 	return rc;
 }
 
+/* Headers of many small files are read again and again, from both ends: from
+ * memory that costs nothing. */
+static int add_bundle(struct ending *k, const struct zip_source *src,
+		      struct err *e)
+{
+	cleanup_buf struct buf all = { 0 };
+	size_t n = (size_t)src->size;
+	if (src->size > IN_MEMORY_MAX)
+		return add_item(k, "out.zip", src, e);
+	uint8_t *to = buf_room(&all, n);
+	if (!to)
+		return err_set(e, ERR_MEMORY, "out of memory");
+	if (src->read(src->arg, 0, to, n) < 0)
+		return err_set(e, ERR_SYS, "out/ cannot be read");
+	struct bytes view = { to, n };
+	const struct zip_source copy = zip_source_bytes(&view);
+	all.len = n;
+	return add_item(k, "out.zip", &copy, e);
+}
+
 static int add_archive(struct ending *k, size_t left, struct err *e)
 {
 	struct zip_bundle *b = zip_bundle_new();
@@ -340,7 +366,7 @@ static int add_archive(struct ending *k, size_t left, struct err *e)
 	if (rc == 0)
 		rc = zip_bundle_source(b, &src, e);
 	if (rc == 0)
-		rc = add_item(k, "out.zip", &src, e);
+		rc = add_bundle(k, &src, e);
 	zip_bundle_free(b);
 	return rc;
 }

@@ -273,8 +273,6 @@ static int do_refuse(struct qjob *j, const char *arg, struct err *e)
 	struct queue_room *q = room(j->m);
 	pthread_mutex_lock(&q->lock);
 	bool open = j->state == Q_OPEN;
-	if (open)
-		j->state = Q_CLAIMING;	/* nobody else's from here on */
 	pthread_mutex_unlock(&q->lock);
 	if (!open)
 		return queue_finish(j, RESULT_REFUSED, arg, e);

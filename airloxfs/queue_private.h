@@ -15,6 +15,7 @@
 #include "core/payload.h"
 
 #define QUEUE_OPEN_MAX 64	/* jobs at a time; a relay assigns one */
+#define QUEUE_TASKS_MAX 1000	/* a relay that names more is not listened to */
 #define QUEUE_WORK_BYTES ((uint64_t)2 << 30)	/* of all of work/ */
 #define QUEUE_WORK_FILES 20000
 #define QUEUE_OUT_FILES 10000	/* files and directories of out/ */
@@ -119,12 +120,14 @@ struct queue_room {
 	pthread_cond_t beat;	/* the beater */
 	pthread_cond_t print;	/* the live thread */
 	pthread_cond_t claimed;	/* who waits for the answer to a claim */
-	bool ending;
+	_Atomic bool ending;	/* set with the lock */
+	unsigned kicks;		/* items that came: queue_item */
 	unsigned holders;	/* of queue/ready, open for writing */
 	bool beat_now;
 	char beat_job[ITEM_ID + 1];	/* claimed, its result not posted */
 	struct qjob *jobs;
 	struct qtask *tasks;	/* by due time */
+	size_t task_n;
 	struct qid *ids;
 	size_t id_n, id_cap;
 	bool approved, rejected;

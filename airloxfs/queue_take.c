@@ -132,6 +132,9 @@ static int fetch_input(struct taking *t, struct incoming *inc,
 	if (fd < 0 && t->e->code == ERR_NOT_FOUND)
 		return err_set(t->e, t->last ? ERR_POLICY : ERR_TIMEOUT,
 			       "an input of it is not at the relay");
+	if (fd < 0 && t->e->code == ERR_FORBIDDEN)
+		return err_set(t->e, ERR_POLICY, "the relay gives an input of "
+			       "it to no runner");
 	if (fd < 0)
 		return -1;
 	if (memcmp(inc->ref.sha256, ref->sha256, HASH_SIZE) != 0)
@@ -399,8 +402,6 @@ int queue_take(struct queue_room *q, const char *id, bool run, bool last,
 	struct mount *m = q->m;
 	cleanup_buf struct buf raw = { 0 };
 	uint64_t seq;
-	if (note_assigned(q, id, e) < 0)
-		return -1;
 	if (in_envelope(m, id, &seq, &raw) < 0)
 		return err_set(e, ERR_TIMEOUT, "its item has not come");
 	struct incoming *inc = in_incoming(m, seq, buf_bytes(&raw));
@@ -408,8 +409,10 @@ int queue_take(struct queue_room *q, const char *id, bool run, bool last,
 		incoming_free(inc);
 		return err_set(e, ERR_POLICY, "it is no job, or nobody's");
 	}
-	int rc = -1;
-	int fd = peer_fetch(m->peer, q->work_wire, inc, NULL, NULL, e);
+	int rc = note_assigned(q, id, e);
+	int fd = rc < 0 ? -1 : peer_fetch(m->peer, q->work_wire, inc, NULL,
+					  NULL, e);
+	rc = -1;
 	if (fd >= 0)
 		rc = take_blob(q, inc, fd, run, last, e);
 	else if (is_fault(e))	/* not signed: nobody's job */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "airloxfs/jobs.h"
 #include "airloxfs/out_private.h"
@@ -39,17 +40,18 @@ static struct node *make_dirs(struct mount *m, char *path, char **last)
 
 /* What the outbox's journal says is newer than a header that was not synced:
  * a commit of this generation is a fact. */
-static void apply_outcome(struct mount *m, struct outgoing *f)
+static bool apply_outcome(struct mount *m, struct outgoing *f)
 {
 	struct outbox_outcome o = outbox_outcome(m->outbox,
 						 vault_id(f->vault));
 	if (!o.known || f->gen > o.gen)
-		return;
+		return false;
 	f->dirty = false;
 	f->gen = o.gen;
 	f->state = !o.done ? OUT_QUEUED : o.sent ? OUT_SENT : OUT_FAILED;
 	f->seq = o.seq;
 	memcpy(f->id, o.id, sizeof f->id);
+	return true;
 }
 
 static void place(struct out *o, struct outgoing *f, char *path,
@@ -73,7 +75,7 @@ static void place(struct out *o, struct outgoing *f, char *path,
 	n->size = vault_size(f->vault);
 	n->mtime = st->st_mtim;
 	f->is_record = f->state == OUT_SENT || f->state == OUT_FAILED;
-	apply_outcome(m, f);
+	bool news = apply_outcome(m, f);
 	if (f->state == OUT_FAILED && f->id[0])
 		o->doubt = true;
 	if (!outbox_adopt(m->outbox, vault_id(f->vault), f) &&
@@ -85,9 +87,10 @@ static void place(struct out *o, struct outgoing *f, char *path,
 			 "the outbox, which is damaged: unless it was posted "
 			 "before, retry sends it");
 		mount_log(m, "out/%s: %s", n->name, f->error);
+		news = true;
 	}
-	/* durable: the outbox's journal may go after this */
-	if (out_put_header(m, f, &e) < 0 || vault_sync(f->vault, &e) < 0)
+	/* it is durable before the outbox's journal goes: outbox_renew */
+	if (news && out_put_header(m, f, &e) < 0)
 		mount_failed(m, &e);
 }
 
@@ -130,6 +133,13 @@ struct out *out_new(struct mount *m, struct err *e)
 		return NULL;
 	}
 	o->m = m;
+	/* A daemon that was killed left headers that are not on the disk yet.
+	 * One sync for all: a header written now may take the place of one
+	 * that was. */
+	if (m->dir_out && syncfs(m->store->dir) < 0) {
+		err_sys(e, "cannot sync the drafts");
+		mount_failed(m, e);
+	}
 	if (m->dir_out)
 		store_drafts(m->store, load_draft, o);
 	outbox_compact(m->outbox);

@@ -319,10 +319,14 @@ class Killer:
 
     def writer(self, _):
         with running_lock:
-            alive = list(running)
+            alive = list(running.items())
         if alive:
-            kill(self.rng.choice(alive), self.rng.choice(
-                (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)))
+            pid, child = self.rng.choice(alive)
+            # dd catches SIGINT and closes what it has written so far, which
+            # is a close like any other (airloxfs(4)).
+            numbers = [signal.SIGKILL, signal.SIGTERM, signal.SIGINT]
+            kill(pid, self.rng.choice(numbers[:2] if child.args[0] == "dd"
+                                      else numbers))
 
     def reset(self, peer):
         peer.tell("reset")

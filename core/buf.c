@@ -57,17 +57,20 @@ void buf_add_u32be(struct buf *b, uint32_t v)
 void buf_addf(struct buf *b, const char *fmt, ...)
 {
 	va_list ap, again;
+	size_t room = b->failed ? 0 : b->cap - b->len;
 	va_start(ap, fmt);
 	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, fmt, ap);
+	/* most often it fits */
+	int n = vsnprintf(room ? (char *)b->data + b->len : NULL, room, fmt,
+			  ap);
 	va_end(ap);
 	uint8_t *to = n < 0 ? NULL : buf_room(b, (size_t)n + 1);
-	if (to) {
+	if (to && (size_t)n >= room)
 		vsnprintf((char *)to, (size_t)n + 1, fmt, again);
+	if (to)
 		b->len += (size_t)n;
-	} else {
+	else
 		b->failed = true;
-	}
 	va_end(again);
 }
 

@@ -54,6 +54,11 @@ uint64_t live_begin(const struct hub *h, bool resumed)
 	return resumed ? h->live->first : h->live->end;
 }
 
+bool live_waits(const struct hub *h)
+{
+	return h->live && h->live->first < h->live->end;
+}
+
 void live_expire(struct hub *h, int64_t now_ms)
 {
 	struct live *v = h->live;

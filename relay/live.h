@@ -39,6 +39,7 @@ struct frame *live_next(const struct hub *h, uint64_t *seen, uint64_t cursor,
 /* Where a new stream begins.  One that comes back and missed no event is
  * given what still waits; for another its place among the events is over. */
 uint64_t live_begin(const struct hub *h, bool resumed);
+bool live_waits(const struct hub *h);	/* anything at all */
 void live_expire(struct hub *h, int64_t now_ms);
 void live_free(struct hub *h);
 

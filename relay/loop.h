@@ -35,6 +35,7 @@ struct loop {
 	int64_t ticked_ms;
 	char date[32];			/* for the Date field, of this tick */
 	struct channel *active, **active_last;
+	uint64_t events_sent;		/* in this turn */
 	struct state *st;
 	struct commit *commit;
 	uint8_t *scratch;

@@ -28,6 +28,31 @@ static void settle_body(struct conn *c)
 		c->close = true;
 }
 
+static void put_number(struct buf *b, uint64_t v)
+{
+	char text[20];
+	size_t n = sizeof text;
+	do
+		text[--n] = (char)('0' + v % 10);
+	while (v /= 10);
+	buf_add(b, text + n, sizeof text - n);
+}
+
+/* Of every answer, so without printf. */
+static void put_field(struct buf *b, const char *name, const char *value)
+{
+	buf_add_str(b, name);
+	buf_add_str(b, value);
+	buf_add(b, "\r\n", 2);
+}
+
+static void put_length(struct buf *b, uint64_t n)
+{
+	buf_add_str(b, "Content-Length: ");
+	put_number(b, n);
+	buf_add(b, "\r\n\r\n", 4);
+}
+
 static void head(struct conn *c, int status, const char *type)
 {
 	struct buf *b = &c->out;
@@ -37,10 +62,12 @@ static void head(struct conn *c, int status, const char *type)
 	if (status == 429)
 		METRIC_ADD(m->limited, 1);
 	access_note(c, status);
-	buf_addf(b, "HTTP/1.1 %d %s\r\nDate: %s\r\n", status,
-		 http_reason(status), c->loop->date);
+	buf_add_str(b, "HTTP/1.1 ");
+	put_number(b, (unsigned)status);
+	put_field(b, " ", http_reason(status));
+	put_field(b, "Date: ", c->loop->date);
 	if (type)
-		buf_addf(b, "Content-Type: %s\r\n", type);
+		put_field(b, "Content-Type: ", type);
 	buf_add_str(b, "Cache-Control: no-store\r\n");
 	if (c->close)
 		buf_add_str(b, "Connection: close\r\n");
@@ -63,7 +90,7 @@ static void send_body(struct conn *c, int status, const char *type,
 {
 	settle_body(c);
 	head(c, status, type);
-	buf_addf(&c->out, "Content-Length: %zu\r\n\r\n", body.n);
+	put_length(&c->out, body.n);
 	buf_add(&c->out, body.p, body.n);
 	finish(c);
 }
@@ -117,8 +144,7 @@ void reply_err(struct conn *c, const struct err *e)
 void reply_file(struct conn *c, int fd, int64_t at, uint64_t n)
 {
 	head(c, 200, "application/octet-stream");
-	buf_addf(&c->out, "Content-Length: %llu\r\n\r\n",
-		 (unsigned long long)n);
+	put_length(&c->out, n);
 	c->file = fd;
 	c->file_at = at;
 	c->file_left = n;

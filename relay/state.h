@@ -30,7 +30,8 @@ struct participant {
 	bool approved;			/* a runner's; true for others */
 	bool gone;			/* left, rejected or revoked */
 	struct runner *runner;		/* task.h; NULL: none */
-	uint64_t end_seq;		/* the last event it is told of */
+	_Atomic uint64_t end_seq;	/* the last event it is told of;
+					 * read without the lock too */
 	uint32_t want_n;		/* of its wants, open ones */
 	uint32_t stream_n;		/* its open streams */
 	struct rate items;

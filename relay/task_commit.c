@@ -21,8 +21,8 @@ struct intent *task_intent(struct session *s, const char *id,
 	if (!it)
 		return NULL;
 	memcpy(it->key, id, ITEM_ID);
-	it->job_state = state;
-	it->reason = reason;
+	it->job_state = (uint8_t)state;
+	it->reason = (uint8_t)reason;
 	it->runner = runner;
 	return it;
 }

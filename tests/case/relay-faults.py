@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.environ["TOP"] + "/tests")
 import lib                            # noqa: E402
+from relay_jobs import Hall           # noqa: E402
 from relay_peer import Party, Peer    # noqa: E402
 
 CALLS = {"open": 1, "write": 2, "sync": 4, "rename": 8, "unlink": 32,
@@ -50,6 +51,9 @@ class World:
         self.alice = self.party.join("sender", "alice")
         self.bob = self.party.join("sender", "bob")
         self.here, self.gone, self.said = {}, set(), {}
+        self.hall = Hall(relay, mode="open")
+        self.box = self.hall.runner("box", approve=False)
+        self.jobs, self.ended = {}, 0
 
     def note(self, answer, good):
         self.said[answer.status] = self.said.get(answer.status, 0) + 1
@@ -83,6 +87,38 @@ class World:
                                      type_="zip")[2], (201,))
                 self.note(peer.post("/close"), (204,))
         party.end()
+
+    def job(self):
+        """Each step by itself: what was said of it holds."""
+        hall, box = self.hall, self.box
+        hall.beat(box)
+        id_, answer = hall.job()
+        if answer.status == 409:    # box still has one that got stuck
+            self.said[409] = self.said.get(409, 0) + 1
+            for old in self.jobs:
+                self.note(hall.sam.post(f"/jobs/{old}/cancel"), (204, 404))
+                self.note(hall.result(box, old), (201, 403, 409))
+            return
+        if not self.note(answer, (201,)):
+            return
+        self.jobs[id_] = "assigned"
+        if self.note(box.post(f"/jobs/{id_}/claim"), (200,)):
+            self.jobs[id_] = "running"
+        if self.note(hall.result(box, id_), (201,)):
+            self.jobs[id_] = "done"
+            self.ended += 1
+
+    def check_jobs(self, what):
+        order = ["assigned", "running", "done"]
+        for id_, said in self.jobs.items():
+            state = self.hall.state(id_)[0]
+            if state == "failed" and said != "done":
+                continue
+            if state not in order[order.index(said):]:
+                raise lib.Failed(f"{what}: job {id_} was {said}, is {state}")
+            states = [e[0] for e in self.hall.events_of(id_)]
+            if len(states) != len(set(states)):
+                raise lib.Failed(f"{what}: job {id_}: {states}")
 
     def live(self):
         self.post(100)
@@ -161,12 +197,15 @@ def main():
                     world.live()
                     if after == 0:
                         world.short_session()
+                        world.job()
                     hits += faults.rest()
                     world.check(f"{name} {word} {after} {count}")
             recovers(world, f"{name} {word}")
             relay.stop(signal.SIGKILL)
             restart(relay)
             world.check(f"{name} {word}, after kill -9")
+            world.check_jobs(f"{name} {word}, after kill -9")
+            world.job()
         lib.ok(hits > 3 or name in ("rename", "truncate"),
                f"{name}: {hits} faults, nothing lost, nothing made up")
     # a write that fails and cannot be cut off either, then kill -9
@@ -174,12 +213,15 @@ def main():
         for after in (0, 1, 2):
             faults.arm(2 | 4 | 64, error, after, 4)
             world.live()
+            world.job()
             faults.rest()
             world.check(f"write and truncate {word}")
         recovers(world, f"write and truncate {word}")
         relay.stop(signal.SIGKILL)
         restart(relay)
         world.check(f"write and truncate {word}, after kill -9")
+        world.check_jobs(f"write and truncate {word}, after kill -9")
+        world.job()
     lib.ok(True, "nor when what was written cannot be cut off")
     faults.arm(4, errno.EIO, 0, 1 << 30)
     world.post(100)
@@ -191,6 +233,8 @@ def main():
     recovers(world, "a disk that works again")
     lib.ok(world.said[201] > 100 and world.said[503] + world.said.get(
         507, 0) > 30, f"answers: {world.said}")
+    lib.ok(world.ended > 20, f"{len(world.jobs)} jobs, {world.ended} done")
+    world.hall.end()
     world.party.end()
     lib.same(relay.stop(), 0, "a quiet end")
     fsck()

@@ -41,6 +41,9 @@ class Runner:
         env = lib.peer_environ(name)
         env.update(AIRLOX_INVITE=invite, NO_COLOR="1", TMPDIR=env["HOME"],
                    PATH=VENV + "/bin:" + env["PATH"])
+        certs = "/etc/ssl/certs/ca-certificates.crt"
+        if os.path.exists(certs):       # uv brings its own otherwise
+            env["SSL_CERT_FILE"] = certs
         drop = None
         if os.getuid() == 0:
             drop = as_nobody

@@ -12,6 +12,7 @@ addresses that the broker takes for public ones.
 import array
 import atexit
 import base64
+import ctypes
 import fcntl
 import gzip
 import http.client
@@ -32,6 +33,7 @@ ANY = ("93.184.0.0/16", "151.101.0.0/16")    # local, and no interface's
 HOSTS = {
     "93.184.1.1": "api.test other.test cdn.test pass.test x.sub.test wrong.test",
     "93.184.1.2": "plain.test",
+    "93.184.1.3": "files.test",
     "127.0.0.1": "loop.test",
     "169.254.169.254": "meta.test",
     "10.1.2.3": "private.test",
@@ -87,6 +89,7 @@ def enter():
         os.environ["BROKER_INSIDE"] = "1"
         argv = ["bwrap", "--dev-bind", "/", "/", "--proc", "/proc",
                 "--ro-bind", lib.T + "/hosts", "/etc/hosts", "--unshare-user",
+                "--uid", "1000", "--gid", "1000", "--unshare-pid",
                 "--unshare-net", "--cap-add", "ALL", "--die-with-parent",
                 sys.executable, "-B", os.path.abspath(sys.argv[0])]
         if subprocess.run(argv[:argv.index("--die-with-parent")]
@@ -96,6 +99,12 @@ def enter():
     for cidr in ANY:
         add_local_route(cidr)
     add_address("192.168.7.7")
+
+
+def drop_caps():
+    """In a child: it is to be an ordinary user's program."""
+    clear_all = 4
+    ctypes.CDLL(None).prctl(47, clear_all, 0, 0, 0)
 
 
 # --- certificates ----------------------------------------------------------

@@ -27,6 +27,7 @@ int serve_main(void)
 	struct err e = { 0 };
 	struct policy *p;
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_NAME, "airlox-broker");
 	raise_limit();
 	/* a descriptor of this process's start that is none of ours is none of
 	 * its business */

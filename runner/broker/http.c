@@ -246,7 +246,8 @@ int http_request_parse(struct http_head *h, const uint8_t *p, size_t size,
 {
 	if (parse_lines(h, p, size, true, f) < 0)
 		return -1;
-	if (!h->host.p || h->host.n == 0)
+	/* python's http.client sends a CONNECT without one */
+	if (h->host.p ? h->host.n == 0 : !http_is(h->method, "CONNECT"))
 		return refuse(f, 400, "no Host");
 	return 0;
 }

@@ -7,7 +7,7 @@
  * two parsers could read in two ways is refused, on both sides:
  * Content-Length beside Transfer-Encoding, two lengths or two hosts, a length
  * that is not all digits, a coding other than chunked, bare CR or LF, white
- * space before a colon, folded lines, control bytes, a request without Host.
+ * space before a colon, folded lines, control bytes, a request without Host (but for CONNECT).
  * What goes on is written anew, never copied. */
 #ifndef RUNNER_BROKER_HTTP_H
 #define RUNNER_BROKER_HTTP_H

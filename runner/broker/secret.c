@@ -106,6 +106,23 @@ static _Noreturn void run_program(char **argv, int out)
 	_exit(127);
 }
 
+/* Its output has ended; it has as long to end itself. */
+static int wait_until(pid_t pid, int *status, int64_t end_ms)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	for (;;) {
+		struct timespec ts;
+		pid_t got = waitpid(pid, status, WNOHANG);
+		if (got == pid)
+			return 0;
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+		if ((got < 0 && errno != EINTR) ||
+		    ts.tv_sec * 1000 + ts.tv_nsec / 1000000 >= end_ms)
+			return -1;
+		nanosleep(&pause, NULL);
+	}
+}
+
 static int read_cmd(struct secret *to, const struct policy_credential *c,
 		    struct err *e)
 {
@@ -119,14 +136,19 @@ static int read_cmd(struct secret *to, const struct policy_credential *c,
 	if (pid == 0)
 		run_program(argv, p[1]);
 	close(p[1]);
-	int rc = pid < 0 ? -1 : read_until(p[0], to, deadline_ms());
+	int64_t end_ms = deadline_ms();
+	int rc = pid < 0 ? -1 : read_until(p[0], to, end_ms);
 	close(p[0]);
 	if (pid < 0)
 		return refuse(c, e, "cannot be started");
-	if (rc < 0)
+	if (rc < 0 || wait_until(pid, &status, end_ms) < 0) {
+		/* it may not have its own group yet */
 		kill(-pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+		kill(pid, SIGKILL);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		rc = -1;
+	}
 	if (rc < 0)
 		return refuse(c, e, "gave nothing within 10 s");
 	if (status == 0)

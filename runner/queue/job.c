@@ -51,8 +51,12 @@ static struct python *find_python(struct server *s, const char *name,
 	if (s->n_pythons == SERVE_PYTHONS)
 		s->n_pythons--;
 	struct python *p = &s->pythons[s->n_pythons];
+	struct err why = { 0 };
 	if (python_find(p, name, e) < 0)
 		return NULL;
+	if (python_trim(p, s->host, s->options->cache, &why) < 0)
+		tell_note("warning: jobs see all of %s: %s", p->libs,
+			  why.why);
 	s->n_pythons++;
 	return p;
 }

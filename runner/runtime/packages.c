@@ -9,6 +9,7 @@
 
 #include "core/buf.h"
 #include "runner/run.h"
+#include "runner/runtime/cache.h"
 #include "runner/runtime/packages.h"
 #include "runner/runtime/unpack.h"
 #include "runner/sandbox/dirs.h"
@@ -47,45 +48,6 @@ static uint64_t hash_of(const struct python *p, const struct set *s)
 				break;
 		}
 	return h;
-}
-
-int packages_cache(const struct site *h, char path[PATH_MAX], struct err *e)
-{
-	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	if (h->root)
-		strcpy(path, "/var/cache/airlox-runner");
-	else if (xdg && xdg[0] == '/')
-		snprintf(path, PATH_MAX, "%s/airlox-runner", xdg);
-	else if (home && home[0] == '/')
-		snprintf(path, PATH_MAX, "%s/.cache/airlox-runner", home);
-	else
-		return err_set(e, ERR_USAGE, "no HOME: where is the cache of "
-			       "packages? give --cache-dir");
-	return 0;
-}
-
-/* Others may pass, so that the job's user can. */
-static int open_cache(const struct packages_ask *ask, char path[PATH_MAX],
-		      struct err *e)
-{
-	if (ask->cache)
-		snprintf(path, PATH_MAX, "%s", ask->cache);
-	else if (packages_cache(ask->host, path, e) < 0)
-		return -1;
-	for (char *p = path + 1;; p++) {
-		char c = *p;
-		if (c && c != '/')
-			continue;
-		*p = 0;
-		int r = mkdir(path, 0755);
-		*p = c;
-		if (r < 0 && errno != EEXIST)
-			return err_sys(e, "cannot make %s", path);
-		if (!c)
-			break;
-	}
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? err_sys(e, "cannot open %s", path) : fd;
 }
 
 /* --- downloading ----------------------------------------------------------- */
@@ -266,7 +228,7 @@ int packages_get(const struct packages_ask *ask, char path[PATH_MAX],
 		 struct err *e)
 {
 	struct set all, some;
-	cleanup_fd int cache = open_cache(ask, path, e);
+	cleanup_fd int cache = cache_open(ask->host, ask->cache, path, e);
 	if (cache < 0)
 		return -1;
 	if (make_set(&all, ask->allowed, ask->n_allowed) < 0 ||

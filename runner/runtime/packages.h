@@ -22,7 +22,7 @@
 struct packages_ask {
 	struct site *host;
 	const struct python *python;
-	const char *cache;		/* NULL: packages_cache's */
+	const char *cache;		/* --cache-dir, or NULL */
 	const char *const *allowed;	/* normalised names */
 	size_t n_allowed;
 	const char *const *wanted;
@@ -34,8 +34,5 @@ struct packages_ask {
  * cannot be had. */
 int packages_get(const struct packages_ask *ask, char path[PATH_MAX],
 		 struct err *e);
-
-/* /var/cache/airlox-runner as root, else in the user's cache directory. */
-int packages_cache(const struct site *h, char path[PATH_MAX], struct err *e);
 
 #endif

@@ -5,6 +5,8 @@
 
 #include "core/buf.h"
 #include "runner/run.h"
+#include "runner/runtime/cache.h"
+#include "runner/runtime/libs.h"
 #include "runner/runtime/python.h"
 
 #define PROBE_MS 20000
@@ -148,4 +150,24 @@ int python_find(struct python *p, const char *name, struct err *e)
 		return 0;
 	}
 	return err_set(e, ERR_NOT_FOUND, "this runner has no %s", name);
+}
+
+int python_trim(struct python *p, const struct site *s, const char *given,
+		struct err *e)
+{
+	char cache_path[PATH_MAX], extensions[PATH_MAX];
+	cleanup_fd int cache = cache_open(s, given, cache_path, e);
+	if (cache < 0)
+		return -1;
+	snprintf(extensions, sizeof extensions, "%.4000s/lib-dynload",
+		 p->platlib);
+	const struct libs_ask ask = { .exe = p->exe, .extensions = extensions,
+				      .dir = p->libs, .cache = cache,
+				      .cache_path = cache_path };
+	if (libs_get(&ask, p->trimmed, e) < 0)
+		return -1;
+	for (size_t i = 0; i < p->n_mounts; i++)
+		if (p->mounts[i].from == p->libs)
+			p->mounts[i].from = p->trimmed;
+	return 0;
 }

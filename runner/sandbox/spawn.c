@@ -24,12 +24,12 @@
 struct ends {
 	int info[2], block[2];
 	int data[PLAN_FDS];
+	int options;		/* bubblewrap's, see options_file */
 };
 
-static int data_file(const char *text, struct err *e)
+static int data_file(const char *text, size_t n, struct err *e)
 {
 	int fd = memfd_create("data", MFD_CLOEXEC);
-	size_t n = strlen(text);
 	if (fd < 0 || write(fd, text, n) != (ssize_t)n ||
 	    lseek(fd, 0, SEEK_SET) < 0) {
 		if (fd >= 0)
@@ -39,10 +39,31 @@ static int data_file(const char *text, struct err *e)
 	return fd;
 }
 
+/* Everything up to "--", each with its NUL, for --args: the command line of
+ * bubblewrap can be read in the sandbox, and has paths of the host. */
+static int options_file(const struct plan *p, struct err *e)
+{
+	cleanup_buf struct buf all = { 0 };
+	for (char **v = p->argv + 1; *v && strcmp(*v, "--"); v++)
+		buf_add(&all, *v, strlen(*v) + 1);
+	if (buf_failed(&all))
+		return err_set(e, ERR_MEMORY, "no memory for a sandbox");
+	return data_file((const char *)all.data, all.len, e);
+}
+
+static char **command_of(const struct plan *p)
+{
+	char **v = p->argv;
+	while (*v && strcmp(*v, "--"))
+		v++;
+	return v;
+}
+
 static void close_ends(struct ends *d)
 {
-	int *all[] = { &d->info[0], &d->info[1], &d->block[0], &d->block[1] };
-	for (size_t i = 0; i < 4; i++)
+	int *all[] = { &d->info[0], &d->info[1], &d->block[0], &d->block[1],
+		       &d->options };
+	for (size_t i = 0; i < 5; i++)
 		if (*all[i] >= 0)
 			close(*all[i]);
 	for (int i = 0; i < PLAN_FDS; i++)
@@ -52,7 +73,7 @@ static void close_ends(struct ends *d)
 
 static int open_ends(struct ends *d, const struct plan *p, struct err *e)
 {
-	*d = (struct ends){ { -1, -1 }, { -1, -1 }, { 0 } };
+	*d = (struct ends){ { -1, -1 }, { -1, -1 }, { 0 }, -1 };
 	for (int i = 0; i < PLAN_FDS; i++)
 		d->data[i] = -1;
 	if (pipe2(d->info, O_CLOEXEC) < 0 || pipe2(d->block, O_CLOEXEC) < 0)
@@ -60,11 +81,13 @@ static int open_ends(struct ends *d, const struct plan *p, struct err *e)
 	for (size_t i = 0; i < p->n_fds; i++) {
 		if (p->fds[i].use != PLAN_FD_DATA)
 			continue;
-		d->data[i] = data_file(p->fds[i].data, e);
+		d->data[i] = data_file(p->fds[i].data,
+				       strlen(p->fds[i].data), e);
 		if (d->data[i] < 0)
 			return -1;
 	}
-	return 0;
+	d->options = options_file(p, e);
+	return d->options < 0 ? -1 : 0;
 }
 
 /* --- in the child ---------------------------------------------------------- */
@@ -87,8 +110,9 @@ static int source_of(const struct plan_fd *f, const struct ends *d,
 	return -1;
 }
 
-/* First away from the low numbers, then each to its own. */
-static void place_fds(const struct box_ask *ask, const struct ends *d,
+/* First away from the low numbers, then each to its own; the options after the
+ * last.  Gives the options' number. */
+static int place_fds(const struct box_ask *ask, const struct ends *d,
 		      int out, int err)
 {
 	const struct plan *p = ask->plan;
@@ -97,6 +121,7 @@ static void place_fds(const struct box_ask *ask, const struct ends *d,
 	int h_out = fcntl(out, F_DUPFD_CLOEXEC, HIGH);
 	int h_err = fcntl(err, F_DUPFD_CLOEXEC, HIGH);
 	int h_null = fcntl(null, F_DUPFD_CLOEXEC, HIGH);
+	int h_options = fcntl(d->options, F_DUPFD_CLOEXEC, HIGH);
 	for (size_t i = 0; i < p->n_fds; i++)
 		high[i] = fcntl(source_of(&p->fds[i], d, ask, i),
 				F_DUPFD_CLOEXEC, HIGH);
@@ -105,7 +130,10 @@ static void place_fds(const struct box_ask *ask, const struct ends *d,
 	for (size_t i = 0; i < p->n_fds; i++, to++)
 		if (dup2(high[i], p->fds[i].at) < 0)
 			die("place its descriptors");
-	syscall(SYS_close_range, (unsigned)to, ~0U, 0);
+	if (dup2(h_options, to) < 0)
+		die("place its descriptors");
+	syscall(SYS_close_range, (unsigned)to + 1, ~0U, 0);
+	return to;
 }
 
 static void set_limits(const struct plan *p)
@@ -141,10 +169,15 @@ _Noreturn static void run(const struct box_ask *ask, const struct cgroup *g,
 			  const struct ends *d, int out, int err, pid_t keeper)
 {
 	static char *const none[] = { NULL };
+	char number[12], name[] = "bwrap", args[] = "--args";
+	char **argv = command_of(ask->plan) - 3;
 	sigset_t all;
 	if (cgroup_enter(g) < 0)
 		die("enter its control group");
-	place_fds(ask, d, out, err);
+	snprintf(number, sizeof number, "%d", place_fds(ask, d, out, err));
+	argv[0] = name;
+	argv[1] = args;
+	argv[2] = number;
 	set_limits(ask->plan);
 	become(ask);
 	umask(022);
@@ -156,7 +189,7 @@ _Noreturn static void run(const struct box_ask *ask, const struct cgroup *g,
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	if (chdir("/") < 0)
 		die("enter /");
-	execve(ask->bwrap, ask->plan->argv, none);
+	execve(ask->bwrap, argv, none);
 	die("run bwrap");
 }
 

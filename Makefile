@@ -211,7 +211,8 @@ install: all
 	$(Q)$(call put,$(wildcard README.md LICENSE NEWS docs/*.md docs/*.sh),$(DOCDIR))
 	$(Q)$(call put_unit,airloxfs@.service,user) && \
 		$(call put_unit,airlox-relay.service,system) && \
-		$(call put_unit,airlox-relay.socket,system)
+		$(call put_unit,airlox-relay.socket,system) && \
+		$(call put_unit,airlox-runner@.service,system)
 	$(Q)$(call put,$(wildcard completion/_*),$(ZSHDIR))
 	$(Q)$(call put,$(wildcard completion/*.fish),$(FISHDIR))
 	$(Q)$(foreach f,$(wildcard completion/*.bash),\
@@ -221,6 +222,7 @@ uninstall:
 	$(Q)cd $(DESTDIR)/ && rm -f $(patsubst %,.$(BINDIR)/%,$(notdir $(programs))) \
 		$(foreach f,$(wildcard man/*.[1-9]),.$(MANDIR)/man$(patsubst .%,%,$(suffix $(f)))/$(notdir $(f))) \
 		.$(UNITDIR)/user/airloxfs@.service .$(UNITDIR)/system/airlox-relay.service .$(UNITDIR)/system/airlox-relay.socket \
+		.$(UNITDIR)/system/airlox-runner@.service \
 		$(patsubst %,.$(ZSHDIR)/%,$(notdir $(wildcard completion/_*))) \
 		$(patsubst %,.$(FISHDIR)/%,$(notdir $(wildcard completion/*.fish))) \
 		$(patsubst %,.$(BASHDIR)/%,$(basename $(notdir $(wildcard completion/*.bash))))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A queue for airlox-runner without a mount: a plain directory of the same
 shape (airloxfs(4), queue/), which the runner serves by file operations."""
+import atexit
 import json
 import os
 import signal
@@ -37,13 +38,16 @@ class Queue:
         self.uid, self.flags, self.count = uid, list(flags), 0
         self.top = tempfile.mkdtemp(prefix="queue.", dir=where)
         self.scratch = tempfile.mkdtemp(prefix="scratch.", dir="/var/tmp")
+        self.cache = self.scratch + "-cache"
+        os.mkdir(self.cache)
         self.queue = self.top + "/queue"
         os.mkdir(self.queue)
         self.write(self.queue + "/ready", "")
         os.chmod(self.top, 0o755)
         os.chmod(self.scratch, 0o755)
+        os.chmod(self.cache, 0o755)
         if uid:
-            for path in (self.top, self.queue, self.scratch):
+            for path in (self.top, self.queue, self.scratch, self.cache):
                 os.chown(path, uid, uid)
         self.log = self.top + "/log"
         self.process = None
@@ -58,7 +62,7 @@ class Queue:
 
     def start(self):
         argv = [BUILD + "/airlox-runner", "--scratch", self.scratch,
-                *self.flags, self.top]
+                "--cache-dir", self.cache, *self.flags, self.top]
         if self.uid:
             argv = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}",
                     "--clear-groups", *argv]
@@ -66,9 +70,17 @@ class Queue:
             self.process = subprocess.Popen(
                 argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 env={**os.environ, "AIRLOX_TEST_SECRET": "of the host"})
+        atexit.register(self.end, self.process)
         if not wait_until(lambda: "serving" in self.said()
                           or self.process.poll() is not None):
             raise SystemExit("the runner does not start: " + self.said())
+
+    @staticmethod
+    def end(process):
+        """Whatever became of the test."""
+        if process.poll() is None:
+            process.terminate()
+            process.wait(60)
 
     def said(self):
         with open(self.log, encoding="utf-8", errors="replace") as f:
@@ -83,7 +95,8 @@ class Queue:
         if self.process and self.process.poll() is None:
             self.stop()
         left = os.listdir(self.scratch)
-        subprocess.run(["rm", "-rf", self.scratch, self.top], check=True)
+        subprocess.run(["rm", "-rf", self.scratch, self.cache, self.top],
+                       check=True)
         return left
 
     def submit(self, code, inputs=(), **more):

@@ -10,13 +10,14 @@
 #include "runner/sandbox/collect.h"
 #include "runner/sandbox/dirs.h"
 
-#define NAMES_MAX 1500		/* bytes: they go into a sentence */
+#define NAMES_MAX 600		/* bytes: they go into a sentence */
 
 struct walk {
 	const struct collect_limits *limits;
 	struct collected *c;
 	char path[4096];	/* of what is looked at, for naming */
 	uint64_t entries;
+	uint64_t named;		/* of those that were dropped */
 };
 
 static void drop(struct walk *w, const char *why)
@@ -25,6 +26,7 @@ static void drop(struct walk *w, const char *why)
 	c->dropped++;
 	if (c->names.len > NAMES_MAX)
 		return;
+	w->named++;
 	cleanup_buf struct buf name = { 0 };
 	clear_escape(&name, bytes_str(w->path));
 	buf_addf(&c->names, "%s%.*s (%s)", c->names.len ? ", " : "",
@@ -183,7 +185,11 @@ int collect_out(int from, int to, const struct collect_limits *limits,
 {
 	struct walk w = { .limits = limits, .c = c };
 	*c = (struct collected){ 0 };
-	return walk_dir(&w, from, to, 1, e);
+	int r = walk_dir(&w, from, to, 1, e);
+	if (c->dropped > w.named)
+		buf_addf(&c->names, ", and %llu more",
+			 (unsigned long long)(c->dropped - w.named));
+	return r;
 }
 
 void collected_free(struct collected *c)

@@ -141,7 +141,7 @@ static bool is_disk_over(struct keeper *k)
 	k->disk_at_ms = now_ms() + LOOK_SHARE * (now_ms() - begin);
 	return (l->disk_bytes &&
 		use.bytes > k->ask->disk_base_bytes + l->disk_bytes) ||
-	       (l->entries && use.entries > l->entries);
+	       (l->entries && (use.entries > l->entries || use.too_deep));
 }
 
 /* --- the life of a sandbox ------------------------------------------------- */

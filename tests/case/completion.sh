@@ -8,6 +8,7 @@ C=$TOP/completion
 
 . "$C/airloxfs.bash"
 . "$C/airlox-relay.bash"
+. "$C/airlox-runner.bash"
 # complete FUNCTION word...: what the last word may become
 complete_words() {
 	local function=$1
@@ -24,6 +25,9 @@ assert_eq "$(complete_words _airloxfs airloxfs create --ttl n)" never 'a value'
 assert_eq "$(complete_words _airloxfs airloxfs send f)" file 'send what'
 assert_eq "$(complete_words _airloxfs airloxfs umount --as)" '' 'not its flag'
 assert_eq "$(complete_words _airlox_relay airlox-relay --eph)" --ephemeral flag
+assert_eq "$(complete_words _airlox_runner airlox-runner jo)" join 'a command'
+assert_eq "$(complete_words _airlox_runner airlox-runner join --la)" --labels \
+	'a flag of it'
 mkdir "$T/adir"
 echo x >"$T/afile.link"
 cd "$T" || exit 1
@@ -74,9 +78,20 @@ for flag in $("$AIRLOX_RELAY_BIN" --help | sed -n 's/^  \(-.*\)/\1/p' |
 	done
 	n=$((n + 1))
 done
+for what in serve join check; do
+	known=$(complete_words _airlox_runner airlox-runner "$what" --)
+	for flag in $("$BUILD/airlox-runner" --help $what |
+		sed -n 's/^  \(--[^ ]*\).*/\1/p'); do
+		[[ " $known " = *" $flag "* ]] || fail "bash: $what $flag"
+		for file in "$C/_airlox-runner" "$C/airlox-runner.fish"; do
+			has "$file" "$flag" "$(fish_flag "$flag")"
+		done
+		n=$((n + 1))
+	done
+done
 pass "$n flags of $(wc -w <<<"$commands") commands are in all of them"
 
-for file in airloxfs airlox-relay; do
+for file in airloxfs airlox-relay airlox-runner; do
 	bash -n "$C/$file.bash" || fail "bash: $file"
 	! command -v zsh >/dev/null || zsh -n "$C/_$file" || fail "zsh: $file"
 	! command -v fish >/dev/null ||

@@ -18,13 +18,15 @@ for prefix in /usr/local /usr; do
 	version=$("$dest$prefix/bin/airloxfs" --version) || fail airloxfs
 	assert_eq "$("$dest$prefix/bin/airlox-relay" --version)" \
 		"airlox-relay ${version#airloxfs }" 'one version'
+	assert_eq "$("$dest$prefix/bin/airlox-runner" --version)" \
+		"airlox-runner ${version#airloxfs }" 'one version'
 	share=$dest$prefix/share
 	for f in "$share"/man/man{1/airloxfs.1,4/airloxfs.4,5/airlox.5} \
-		"$share/man/man8/airlox-relay.8" \
-		"$share"/bash-completion/completions/{airloxfs,airlox-relay} \
-		"$share"/zsh/site-functions/_{airloxfs,airlox-relay} \
-		"$share"/fish/vendor_completions.d/{airloxfs,airlox-relay}.fish \
-		"$dest$prefix"/lib/systemd/{user/airloxfs@,system/airlox-relay}.service \
+		"$share"/man/man8/airlox-{relay,runner}.8 \
+		"$share"/bash-completion/completions/{airloxfs,airlox-relay,airlox-runner} \
+		"$share"/zsh/site-functions/_{airloxfs,airlox-relay,airlox-runner} \
+		"$share"/fish/vendor_completions.d/{airloxfs,airlox-relay,airlox-runner}.fish \
+		"$dest$prefix"/lib/systemd/{user/airloxfs@,system/airlox-relay,system/airlox-runner@}.service \
 		"$dest$prefix"/lib/systemd/system/airlox-relay.socket \
 		"$share"/doc/airloxfs/{README.md,NEWS,LICENSE,SECURITY.md}; do
 		[ -s "$f" ] || fail "not installed: $f"

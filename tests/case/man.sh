@@ -21,8 +21,8 @@ told=$(sed -n '/^\.Sh EXIT STATUS/,/^\.El/s/^\.It \([0-9]*\)$/\1/p' \
 	"$M/airloxfs.1" | sort -nu)
 assert_eq "$told" "$codes" 'exit codes of airloxfs(1) and core/err.c'
 for code in $(sed -n '/^\.Sh EXIT STATUS/,/^\.El/s/^\.It \([0-9]*\)$/\1/p' \
-	"$M/airlox-relay.8"); do
-	grep -qxF "$code" <<<"$codes" || fail "airlox-relay(8): exit $code"
+	"$M/airlox-relay.8" "$M/airlox-runner.8"); do
+	grep -qxF "$code" <<<"$codes" || fail "airlox-relay, -runner: exit $code"
 done
 pass "exit codes: $(echo $codes)"
 
@@ -45,6 +45,13 @@ for flag in $("$AIRLOX_RELAY_BIN" --help | sed -n 's/^  \(-.*\)/\1/p' |
 	grep -oE -- '--[a-z-]+'); do
 	has airlox-relay.8 "$flag"
 	n=$((n + 1))
+done
+for what in serve join check; do
+	for flag in $("$BUILD/airlox-runner" --help $what |
+		grep -oE -- '^  --[a-z-]+'); do
+		has airlox-runner.8 "$flag"
+		n=$((n + 1))
+	done
 done
 pass "$n flags"
 

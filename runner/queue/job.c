@@ -315,14 +315,18 @@ static void clean_up(struct job *j)
 		close(j->dir);
 }
 
+/* `from` has lines of a word and a value; the first is the name. */
 static void say_start(const struct job *j)
 {
 	cleanup_buf struct buf from = { 0 };
-	(void)jobfile_read(j->dir, "from", 1024, &from, NULL);
+	const char *name = "";
+	if (jobfile_read(j->dir, "from", 4096, &from, NULL) == 0 &&
+	    buf_cstr(&from))
+		name = buf_cstr(&from);
+	if (!strncmp(name, "name ", 5))
+		name += 5;
 	tell_note("job %s: %s in %s, from %.*s", j->name, j->spec.entry,
-		  j->spec.runtime,
-		  from.len ? (int)strcspn(buf_cstr(&from), "\n") : 7,
-		  from.len ? buf_cstr(&from) : "nowhere");
+		  j->spec.runtime, (int)strcspn(name, "\n"), name);
 }
 
 /* A verb that cannot be written: the queue is gone, or the job is. */

@@ -18,12 +18,16 @@ chmod 755 "$KEEP"
 mkdir "$KEEP/scratch" "$KEEP/cache"
 trap 'rm -rf "$KEEP"; clean_up' EXIT
 RUNNER_PID=
+PEER=box	# whose machine it runs on
 
 # runner_start LOG arguments...
 runner_start() {
 	local log=$1
 	shift
-	as box "$BIN" "$@" >"$log" 2>&1 </dev/null &
+	mkdir -p "$T/peers/$PEER"
+	HOME=$T/peers/$PEER XDG_CACHE_HOME=$T/peers/$PEER/.cache \
+		XDG_STATE_HOME=$T/peers/$PEER/.local/state \
+		"$BIN" "$@" >"$log" 2>&1 </dev/null &
 	RUNNER_PID=$!
 	DAEMONS+=("$RUNNER_PID")
 	wait_line "$log" ' serving '
@@ -166,6 +170,7 @@ pass 'the end of the mount is the end of the runner'
 printf '%s\n' "$RUNNER" >link
 chmod 600 link
 for end in TERM KILL; do
+	PEER=shed-$end
 	runner_start "$T/join-$end.log" join --name "shed-${end,,}" \
 		--labels big --description 'a shed' "${flags[@]}" @link
 	dir=$(sed -n 's/.* serving \([^:]*\):.*/\1/p' "join-$end.log")

@@ -213,18 +213,27 @@ static bool open_v2(const char *dir)
 	       has_word(list, "memory", ' ');
 }
 
+static bool try_v2(const char *dir)
+{
+	char list[256];
+	return get(dir, "cgroup.controllers", list, sizeof list) &&
+	       has_word(list, "memory", ' ') && has_word(list, "pids", ' ') &&
+	       open_v2(dir) && try_group(dir, "memory.max");
+}
+
 static bool find_v2(struct cgroup_host *h)
 {
-	char list[256], *dir = h->dir[CGROUP_MEMORY], *end;
+	char *dir = h->dir[CGROUP_MEMORY], *end;
 	if (!find_dir("cgroup2", NULL, dir))
 		return false;
 	/* A runner that started before in this group moved us, too. */
 	end = strrchr(dir, '/');
 	if (end && !strcmp(end + 1, SELF))
 		*end = 0;
-	if (!get(dir, "cgroup.controllers", list, sizeof list) ||
-	    !has_word(list, "memory", ' ') || !has_word(list, "pids", ' ') ||
-	    !open_v2(dir) || !try_group(dir, "memory.max"))
+	/* In a shell of root's, others are in our group: then at the top. */
+	if (!try_v2(dir) &&
+	    (geteuid() != 0 || !find_mount("cgroup2", NULL, dir) ||
+	     !try_v2(dir)))
 		return false;
 	memcpy(h->dir[CGROUP_PIDS], dir, PATH_MAX);
 	memcpy(h->dir[CGROUP_CPU], dir, PATH_MAX);

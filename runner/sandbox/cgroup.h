@@ -4,7 +4,8 @@
  * kernel has memory and pids there and we may make groups, else version 1,
  * else none (then plan.h's rlimits and watch.h hold what they can).
  *
- * Groups are made below the one this process is in. */
+ * Groups are made below the one this process is in; for root with version 2,
+ * where others are in that too, at the top. */
 #ifndef AIRLOX_SANDBOX_CGROUP_H
 #define AIRLOX_SANDBOX_CGROUP_H
 

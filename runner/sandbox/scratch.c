@@ -34,7 +34,10 @@ static int fill(struct scratch *s, const char *path, uid_t uid, gid_t gid,
 {
 	cleanup_fd int top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
 				  O_CLOEXEC);
-	if (top < 0 || fchmod(top, 0711) < 0)
+	/* Nobody but us and the job's user: what a job writes, perhaps with
+	 * set-id bits, is within reach of no other user. */
+	if (top < 0 || fchown(top, (uid_t)-1, gid) < 0 ||
+	    fchmod(top, gid == (gid_t)-1 ? 0700 : 0710) < 0)
 		return err_sys(e, "cannot open %s", path);
 	s->lock = openat(top, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
 			 0600);

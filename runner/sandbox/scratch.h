@@ -2,7 +2,7 @@
  *
  * scratch: a job's directories on the host, while it runs.
  *
- *	BASE/airlox-runner.XXXXXX/	0711, ours
+ *	BASE/airlox-runner.XXXXXX/	ours; the job's group may pass
  *		lock			held while somebody uses it
  *		work/  out/		0700, the job's user's
  *

@@ -161,7 +161,7 @@ static void test_copy_in(void)
 static void test_deep(void)
 {
 	int at = dir(top, "deep");
-	for (int i = 0; i < 3000; i++) {
+	for (int i = 0; i < 400; i++) {
 		int next = dir(at, "d");
 		file(next, "f", "x");
 		close(at);

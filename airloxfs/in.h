@@ -32,6 +32,15 @@ void in_set_cursor(struct in *in, int64_t cursor);
 struct in_new;
 struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
 			 struct err *e);
+/* The same of a blob that is still coming in (struct opened_tap's await); it is
+ * given up where that gives -1. */
+struct in_coming {
+	int (*await)(void *arg, uint64_t n, struct err *e);
+	void *arg;
+};
+struct in_new *in_verify_coming(struct mount *m, const struct incoming *inc,
+				int fd, const struct in_coming *how,
+				struct err *e);
 int in_sync(struct in *in, struct err *e);
 /* Its blob is in the record too, and durable with it. */
 bool in_is_whole(const struct in_new *v);

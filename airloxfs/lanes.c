@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
+#include "airloxfs/coming.h"
 #include "airloxfs/deliver_private.h"
 #include "airloxfs/tell_json.h"
 #include "airloxfs/wait.h"
@@ -345,11 +346,15 @@ static int take_item(struct deliver *d, struct wire *w, struct task *t,
 		return -1;
 	if (t->fd < 0 && t->kind == TASK_AGAIN)
 		in_restore(m, inc->env.header.id, e);
-	if (t->fd < 0)
+	bool verified = false;
+	bool large = inc->env.header.size >= LANE_SMALL_MAX;
+	if (t->fd < 0 && large && inc->env.header.kind == ITEM_FILE)
+		t->fd = coming_fetch(m, w, inc, &t->fresh, &verified, e);
+	else if (t->fd < 0)
 		t->fd = peer_fetch(m->peer, w, inc, NULL, NULL, e);
 	if (t->fd < 0 && is_missing(e))
 		return 1;
-	if (t->fd >= 0)
+	if (t->fd >= 0 && !verified)
 		t->fresh = in_verify(m, inc, t->fd, e);
 	if (t->fresh) {
 		count_unseen(d, 1);

@@ -12,6 +12,7 @@
 #include "airloxfs/queue.h"
 #include "airloxfs/tell_json.h"
 #include "airloxfs/text.h"
+#include "airloxfs/view_hash.h"
 #include "core/clear.h"
 #include "core/host/check.h"
 #include "core/host/clock.h"
@@ -166,7 +167,7 @@ static int view_text(struct in_new *v, const struct payload *p)
 }
 
 static int view_file(struct in_new *v, struct opened *o, enum item_type type,
-		     struct err *e)
+		     struct view_hash *seen, struct err *e)
 {
 	v->view_off = o->body_off;
 	v->view_n = o->body_n;
@@ -176,17 +177,20 @@ static int view_file(struct in_new *v, struct opened *o, enum item_type type,
 		return err_set(e, ERR_MEMORY, "out of memory");
 	if (type == TYPE_ZIP)
 		unwrap(v, o);
+	if (view_hash_final(seen, v->view_off, v->view_n, v->sha256))
+		return 0;
 	return hash_view(v, o, e);
 }
 
 /* Jobs, results and events are seen in log and events; they are the jobs
  * room's (jobs.h). */
 static int make_view(struct mount *m, struct in_new *v, struct opened *o,
-		     const struct incoming *inc, struct err *e)
+		     const struct incoming *inc, struct view_hash *seen,
+		     struct err *e)
 {
 	switch (o->payload.kind) {
 	case ITEM_TEXT: return view_text(v, &o->payload);
-	case ITEM_FILE: return view_file(v, o, inc->env.header.type, e);
+	case ITEM_FILE: return view_file(v, o, inc->env.header.type, seen, e);
 	case ITEM_JOB: case ITEM_RESULT: case ITEM_EVENT: break;
 	}
 	return jobs_check(m, inc, o, e);
@@ -247,38 +251,76 @@ static struct in_new *new_from(const struct incoming *inc)
 	return v;
 }
 
-struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
-			 struct err *e)
+/* The one pass over the blob: chunk hashes of what is encrypted, and the hash
+ * of what will be shown. */
+static struct opened *pass(struct mount *m, const struct incoming *inc, int fd,
+			   const struct in_coming *how, struct in_new *v,
+			   struct view_hash *seen, struct err *e)
 {
-	struct in_new *v = new_from(inc);
-	if (!v || !v->author) {
-		new_free(v);
-		err_set(e, ERR_MEMORY, "out of memory");
-		return NULL;
-	}
 	bool small = inc->env.header.size <= INDEX_BLOB_MAX - BLOB_OVERHEAD;
 	struct chunker c = { .hashes = &v->chunks,
 			     .blob = small ? &v->blob : NULL };
-	struct zip_sink sink = { chunk_take, &c };
-	struct opened *o = opened_new(m->peer, inc, fd, check_content, &sink,
-				      e);
+	const struct zip_sink cipher = { chunk_take, &c },
+			      plain = view_hash_sink(seen);
+	const struct opened_tap tap = {
+		.cipher = &cipher,
+		.plain = inc->env.header.kind == ITEM_FILE ? &plain : NULL,
+		.await = how ? how->await : NULL,
+		.await_arg = how ? how->arg : NULL,
+	};
+	struct opened *o = opened_tapped(m->peer, inc, fd, check_content, &tap,
+					 e);
 	if (o && c.part.len)
 		chunk_end(&c);
 	buf_free(&c.part);
-	int rc = o && make_view(m, v, o, inc, e) == 0 &&
-		queue_event(m, &o->payload, &inc->author, e) == 0 &&
-		name_it(m, v, e) == 0 && append(m, v, inc, o, e) == 0 ? 0 : -1;
-	if (rc == 0 && o->payload.kind != ITEM_TEXT &&
-	    o->payload.kind != ITEM_FILE) {
-		v->opened = o;
-		memcpy(v->pub, inc->author.pub, PRIM_PUB);
-	} else {
+	return o;
+}
+
+/* Jobs, results and events go on with what was opened. */
+static void keep_opened(struct in_new *v, const struct incoming *inc,
+			struct opened *o)
+{
+	if (o->payload.kind == ITEM_TEXT || o->payload.kind == ITEM_FILE) {
 		opened_free(o);
+		return;
 	}
+	v->opened = o;
+	memcpy(v->pub, inc->author.pub, PRIM_PUB);
+}
+
+struct in_new *in_verify_coming(struct mount *m, const struct incoming *inc,
+				int fd, const struct in_coming *how,
+				struct err *e)
+{
+	struct in_new *v = new_from(inc);
+	const struct item_header *h = &inc->env.header;
+	struct view_hash *seen = view_hash_new((uint64_t)h->size,
+					       h->type == TYPE_ZIP);
+	struct opened *o = NULL;
+	int rc = -1;
+	if (!v || !v->author || !seen)
+		err_set(e, ERR_MEMORY, "out of memory");
+	else
+		o = pass(m, inc, fd, how, v, seen, e);
+	if (o && make_view(m, v, o, inc, seen, e) == 0 &&
+	    queue_event(m, &o->payload, &inc->author, e) == 0 &&
+	    name_it(m, v, e) == 0)
+		rc = append(m, v, inc, o, e);
+	if (rc == 0)
+		keep_opened(v, inc, o);
+	else
+		opened_free(o);
+	view_hash_free(seen);
 	if (rc == 0)
 		return v;
 	new_free(v);
 	return NULL;
+}
+
+struct in_new *in_verify(struct mount *m, const struct incoming *inc, int fd,
+			 struct err *e)
+{
+	return in_verify_coming(m, inc, fd, NULL, e);
 }
 
 bool in_is_whole(const struct in_new *v) { return v->blob.len > 0; }

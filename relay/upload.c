@@ -6,6 +6,7 @@
  * memory and then the log, a large one into a file of its own; the signature
  * over both decides at the end. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 #include "relay/reply.h"
 #include "relay/route.h"
 
+#define WRITE_EARLY ((uint64_t)8 << 20)
+
 struct upload {
 	bool put;
 	struct aim *target;		/* of a job */
@@ -25,6 +28,8 @@ struct upload {
 	char id[ITEM_ID + 1];
 	uint8_t want[HASH_SIZE];	/* PUT: the signed hash */
 	uint64_t expected, have;
+	uint64_t sent;			/* to the disk: its sync has less to
+					 * wait for */
 	bool in_blob;
 	struct hash *hash;		/* of a large one */
 	struct buf small;
@@ -262,6 +267,12 @@ static void take_blob(struct conn *c, struct upload *u, struct bytes b)
 	hash_add(u->hash, b.p, b.n);
 	if (write_all(u->fd, b, &e) < 0)
 		reply_err(c, &e);
+	if (u->have - u->sent >= WRITE_EARLY) {
+		sync_file_range(u->fd, (off_t)u->sent,
+				(off_t)(u->have - u->sent),
+				SYNC_FILE_RANGE_WRITE);
+		u->sent = u->have;
+	}
 }
 
 void upload_data(struct conn *c, struct bytes b)

@@ -16,7 +16,7 @@ struct pass {
 	struct opened *o;
 	struct hash *hash;	/* NULL: the blob is verified already */
 	struct opener *opener;
-	const struct zip_sink *cipher;
+	const struct opened_tap *tap;
 	uint64_t text_n;	/* of the plaintext */
 	uint64_t got;		/* of the plaintext so far */
 	uint8_t frame[4];
@@ -46,6 +46,9 @@ static int take_text(struct pass *s, const uint8_t *p, size_t n, struct err *e)
 		return err_set(e, ERR_DECRYPT, "the item cannot be decrypted");
 	if (keep_meta(s, s->plain, n) < 0)
 		return err_set(e, ERR_MEMORY, "out of memory");
+	const struct zip_sink *plain = s->tap->plain;
+	if (plain && plain->take(plain->arg, s->plain, n) < 0)
+		return err_set(e, ERR_SYS, "stopped");
 	return 0;
 }
 
@@ -56,7 +59,8 @@ static int take_chunk(struct pass *s, const uint8_t *p, uint64_t off, size_t n,
 	uint64_t tail_at = AEAD_NONCE + s->text_n;
 	if (s->hash)
 		hash_add(s->hash, p, n);
-	if (s->cipher && s->cipher->take(s->cipher->arg, p, n) < 0)
+	const struct zip_sink *cipher = s->tap->cipher;
+	if (cipher && cipher->take(cipher->arg, p, n) < 0)
 		return err_set(e, ERR_SYS, "stopped");
 	if (off == 0) {
 		memcpy(s->o->nonce, p, AEAD_NONCE);
@@ -82,6 +86,9 @@ static int read_blob(struct pass *s, uint8_t *chunk, uint64_t blob_n,
 {
 	for (uint64_t at = 0; at < blob_n;) {
 		size_t n = blob_n - at < CHUNK ? (size_t)(blob_n - at) : CHUNK;
+		if (s->tap->await &&
+		    s->tap->await(s->tap->await_arg, at + n, e) < 0)
+			return -1;
 		if (file_get_at(s->o->fd, chunk, n, at, e) < 0 ||
 		    take_chunk(s, chunk, at, n, e) < 0)
 			return -1;
@@ -99,13 +106,18 @@ static int verify_blob(struct pass *s, uint64_t blob_n, struct err *e)
 		if (blob_verify(&s->in->env, sum, (int64_t)blob_n, e) < 0)
 			return -1;
 		memcpy(s->o->ref.sha256, sum, sizeof sum);
+	} else if (s->tap->await) {
+		if (s->tap->await(s->tap->await_arg, 0, e) < 0)
+			return -1;
+		s->o->ref = s->in->ref;
 	}
 	return opener_final(s->opener, s->tail, e);
 }
 
 static int run_pass(struct pass *s, struct err *e)
 {
-	int64_t n = file_size(s->o->fd, e);
+	int64_t n = s->tap->await ? s->in->env.header.size + BLOB_OVERHEAD
+				  : file_size(s->o->fd, e);
 	if (n < 0)
 		return -1;
 	size_t room = n < CHUNK ? (size_t)n + 1 : CHUNK;
@@ -191,19 +203,29 @@ struct opened *opened_new(const struct peer *p, const struct incoming *in,
 			  int fd, opened_content_fn *content,
 			  const struct zip_sink *cipher, struct err *e)
 {
+	const struct opened_tap tap = { .cipher = cipher };
+	return opened_tapped(p, in, fd, content, &tap, e);
+}
+
+struct opened *opened_tapped(const struct peer *p, const struct incoming *in,
+			     int fd, opened_content_fn *content,
+			     const struct opened_tap *tap, struct err *e)
+{
 	struct opened *o = calloc(1, sizeof *o);
+	bool hashes = !tap->await && !in->verified;
 	struct pass s = {
 		.in = in, .session_key = p->invite.keys.session_key, .o = o,
-		.hash = in->verified ? NULL : hash_new(), .cipher = cipher,
+		.hash = hashes ? hash_new() : NULL, .tap = tap,
 	};
-	if (!o || (!s.hash && !in->verified)) {
+	if (!o || (!s.hash && hashes)) {
 		free(o);
 		hash_free(s.hash);
 		err_set(e, ERR_MEMORY, "out of memory");
 		return NULL;
 	}
 	o->fd = fd;
-	o->ref = in->ref;
+	if (!tap->await)
+		o->ref = in->ref;
 	int r = open_all(p, &s, content, e);
 	opener_free(s.opener);
 	hash_free(s.hash);

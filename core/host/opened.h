@@ -32,11 +32,26 @@ struct opened {
 /* `content` looks at the body: check_content (core/host/check.h), or NULL for
  * content_check in this process.  cipher (may be NULL) sees every byte of the
  * blob in order, for an index. */
+/* More of it, for who wants to see it pass. */
+struct opened_tap {
+	const struct zip_sink *cipher;	/* each byte of the blob, in order */
+	const struct zip_sink *plain;	/* each of the plaintext: nothing of it
+					 * is to be believed before opened_tapped
+					 * has returned */
+	/* A blob that is still coming in, its length and signature verified by
+	 * another: waits until its first n bytes are there, with n 0 until they
+	 * are verified (and in->ref is set).  -1: they will not be. */
+	int (*await)(void *arg, uint64_t n, struct err *e);
+	void *await_arg;
+};
 typedef int opened_content_fn(enum item_type type, const char *mime,
 			      const struct zip_source *body, struct err *e);
 struct opened *opened_new(const struct peer *p, const struct incoming *in,
 			  int fd, opened_content_fn *content,
 			  const struct zip_sink *cipher, struct err *e);
+struct opened *opened_tapped(const struct peer *p, const struct incoming *in,
+			     int fd, opened_content_fn *content,
+			     const struct opened_tap *tap, struct err *e);
 int opened_read(struct opened *o, uint64_t off, void *to, size_t n,
 		struct err *e);
 /* The body to fd, verified once more while it is copied. */

@@ -143,6 +143,16 @@ bool peer_heard(struct peer *p, const struct err *e);
 int peer_fetch(struct peer *p, struct wire *w, struct incoming *in,
 	       void (*moved)(void *arg, uint64_t done), void *arg,
 	       struct err *e);
+/* The same, watched: `begun` is told the descriptor that it streams into, whose
+ * first `done` bytes are there when `moved` says so.  Neither is called where
+ * the cache has it.  Each may be NULL. */
+struct peer_watch {
+	void (*begun)(void *arg, int fd);
+	void (*moved)(void *arg, uint64_t done);
+	void *arg;
+};
+int peer_fetch_watched(struct peer *p, struct wire *w, struct incoming *in,
+		       const struct peer_watch *watch, struct err *e);
 /* Wraps ack: 404 and 410 are fine. */
 int peer_ack(struct wire *w, const char *item_id, struct err *e);
 

@@ -18,8 +18,7 @@ struct fetching {
 	struct hash *hash;
 	uint64_t done;
 	uint64_t sent;		/* to the disk: its sync has less to wait for */
-	void (*moved)(void *arg, uint64_t done);
-	void *arg;
+	const struct peer_watch *watch;
 	struct err err;
 };
 
@@ -36,8 +35,8 @@ static int take(void *arg, const void *p, size_t n)
 				SYNC_FILE_RANGE_WRITE);
 		f->sent = f->done;
 	}
-	if (f->moved)
-		f->moved(f->arg, f->done);
+	if (f->watch->moved)
+		f->watch->moved(f->watch->arg, f->done);
 	return 0;
 }
 
@@ -103,6 +102,8 @@ static int from_relay(struct peer *p, struct wire *w, struct incoming *in,
 	if (cache_stage(p->cache, &s, e) < 0)
 		return -1;
 	f->fd = s.fd;
+	if (f->watch->begun)
+		f->watch->begun(f->watch->arg, s.fd);
 	int r = wire_blob_get(w, id, blob_size(in), take, f, e);
 	if (r < 0 && f->err.code)
 		*e = f->err;
@@ -123,8 +124,15 @@ int peer_fetch(struct peer *p, struct wire *w, struct incoming *in,
 	       void (*moved)(void *arg, uint64_t done), void *arg,
 	       struct err *e)
 {
+	const struct peer_watch watch = { NULL, moved, arg };
+	return peer_fetch_watched(p, w, in, &watch, e);
+}
+
+int peer_fetch_watched(struct peer *p, struct wire *w, struct incoming *in,
+		       const struct peer_watch *watch, struct err *e)
+{
 	struct err own;
-	struct fetching f = { .moved = moved, .arg = arg };
+	struct fetching f = { .watch = watch };
 	int fd = -1;
 
 	e = e ? e : &own;

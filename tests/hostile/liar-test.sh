@@ -11,6 +11,7 @@ relay_start
 session_new
 mount_at alice "$SENDER" "$T/a"
 A=$T/a
+head -c 2000000 /dev/urandom >"$T/two.bin"
 
 # liar LIE: a liar of its own, and Bob's mount through it.
 liar() {
@@ -32,12 +33,14 @@ liar() {
 	for n in 1 2 3; do
 		printf '# %s %d\n' "$1" $n >"$A/out/$1-$n.md"
 	done
+	# one that is described while it streams in
+	cp "$T/two.bin" "$A/out/$1-4.bin" || fail cp
 }
 # What is in in/ is what Alice sent, once.
 true_in() {
-	python3 - "$B/in" "$1" <<'E' || fail "$1: what is in in/ is not true"
+	python3 - "$B/in" "$1" "$T/two.bin" <<'E' || fail "$1: what is in in/ is not true"
 import os, sys
-where, lie = sys.argv[1:]
+where, lie, two = sys.argv[1:]
 ids = []
 for n in sorted(os.listdir(where)):
     p = f"{where}/{n}"
@@ -46,6 +49,9 @@ for n in sorted(os.listdir(where)):
     ids.append(a["id"])
     assert (a["author"], a["role"]) == ("alice", "sender"), (n, a)
     assert n == f"{int(a['seq']):06}-alice-{a['name']}", (n, a)
+    if a["name"].endswith(".bin"):
+        assert open(p, "rb").read() == open(two, "rb").read(), n
+        continue
     text = open(p).read()
     if a["name"].startswith(lie):
         number = a["name"][len(lie) + 1:-3]
@@ -128,7 +134,7 @@ done
 say 'no blob, for a reason that is not the item'"'"'s'
 for lie in forbid redirect present; do
 	liar $lie
-	assert_wait "grep -qx 'pending 3' '$B/status'" 15
+	assert_wait "grep -qx 'pending 4' '$B/status'" 15
 	sleep 1
 	assert_eq "$(ls "$B/rejected" | wc -l)" 0 "$lie: refused"
 	n=$(wc -l <"$B/log")

@@ -222,6 +222,24 @@ def plain():
     os.rename(lib.T + "/relay", lib.T + "/relay2")
 
 
+def operating(relay):
+    """docs/OPERATING.md names what there is."""
+    text = read(lib.TOP + "/docs/OPERATING.md")
+    known = "".join(run(*w, "--help")[1] for w in (
+        (lib.BUILD + "/airlox-relay",), (lib.AIRLOXFS, "create"),
+        (lib.AIRLOXFS, "audit")))
+    flags = set(re.findall(r"--[a-z][a-z-]+", text)) - {"--now", "--system"}
+    lib.same([f for f in sorted(flags) if f + " " not in known
+              and f + "\n" not in known], [], f"{len(flags)} flags")
+    metrics = Peer(relay).get("/metrics").body.decode()
+    names = set(re.findall(r"airlox_[a-z_]+", text))
+    lib.same([n for n in sorted(names) if "\n" + n not in metrics], [],
+             f"{len(names)} metrics")
+    files = set(re.findall(r"`((?:deploy|systemd)/\S+)`", text))
+    lib.ok(len(files) >= 3 and all(os.path.exists(f"{lib.TOP}/{f}")
+                                   for f in files), f"{len(files)} files")
+
+
 # --- systemd ---------------------------------------------------------------
 
 def units():
@@ -352,6 +370,7 @@ def main():
     known_variables([n for n in env], "Dockerfile")
     relay = lib.Relay()
     pods(relay, env)
+    operating(relay)
     lib.same(relay.stop(), 0, "a quiet end")
     os.rename(lib.T + "/relay", lib.T + "/relay0")
     settings(relay)

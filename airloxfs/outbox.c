@@ -2,6 +2,7 @@
  *
  * Who committed what, and who waits for which answer. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,20 +199,48 @@ static bool any_late(const struct outbox *o, int64_t now)
 	return p != NULL;
 }
 
+/* With the lock, which is let go while the disk is waited for: what is late by
+ * now is durable then.  A poster closes a lazy one's file with the lock held. */
+static bool settle_late(struct outbox *o, int64_t now)
+{
+	size_t n = 0, room = 0;
+	struct err e;
+	for (struct post *p = o->first; p; p = p->next)
+		room += p->lazy;
+	int *fds = calloc(room + 1, sizeof *fds);
+	bool ok = fds != NULL;
+	for (struct post *p = o->first; p; p = p->next) {
+		p->settling = is_late(p, now);
+		if (!p->settling || !p->lazy || !p->blob[0] || !fds)
+			continue;
+		fds[n] = p->sealed.blob_fd < 0 ? -1 :
+			fcntl(p->sealed.blob_fd, F_DUPFD_CLOEXEC, 0);
+		ok &= fds[n++] >= 0;
+	}
+	pthread_mutex_unlock(&o->lock);
+	for (size_t i = 0; i < n; i++) {
+		ok &= fds[i] < 0 || fdatasync(fds[i]) == 0;
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	free(fds);
+	ok = (!n || file_fsync_dir(o->blobs, &e) == 0) && ok &&
+		outbox_sync(o, &e) == 0;
+	pthread_mutex_lock(&o->lock);
+	return ok;
+}
+
 /* With the lock, which is let go while the disk is waited for: answers those
  * whose time of network is up.  Strict ones get their errno by their poster,
  * once it is durable that they are not sent. */
 static void answer_late(struct outbox *o, int64_t now)
 {
 	bool strict = o->m->opt.strict;
-	struct err e;
 	if (!any_late(o, now))
 		return;
-	pthread_mutex_unlock(&o->lock);
-	bool kept = outbox_sync(o, &e) == 0;
-	pthread_mutex_lock(&o->lock);
+	bool kept = settle_late(o, now);
 	for (struct post *p = o->first; p; p = p->next) {
-		if (!is_late(p, now))
+		if (!p->settling || !is_late(p, now))
 			continue;
 		if (strict || !kept)
 			withdraw(p);
@@ -416,6 +445,10 @@ void outbox_stop(struct outbox *o)
 	o->has_timer = false;
 	/* Who still waits hears 0 once it is sealed and on the disk. */
 	outbox_seal_rest(o);
+	for (struct post *p = o->first; p; p = p->next)
+		if (p->lazy && p->sealed.blob_fd >= 0 &&
+		    outbox_settle(o, p, &e) < 0)
+			mount_failed(o->m, &e);
 	if (o->journal && outbox_sync(o, &e) < 0)
 		mount_failed(o->m, &e);
 	pthread_mutex_lock(&o->lock);

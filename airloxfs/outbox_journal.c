@@ -57,16 +57,21 @@ static int add_blob(struct buf *out, const struct post *p, struct err *e)
 	return 0;
 }
 
-/* A small item that is posted at once need not be on the disk before: either
- * the relay has it, or nobody was told anything yet; who is told "queued" is
- * told so after outbox_sync.  A killed daemon loses nothing either way. */
+static int sync_blob(struct outbox *o, const struct post *p, struct err *e)
+{
+	if (fdatasync(p->sealed.blob_fd) < 0)
+		return err_sys(e, "the sealed item cannot be made durable");
+	return file_fsync_dir(o->blobs, e);
+}
+
+/* An item that is posted at once need not be on the disk before: either the
+ * relay has it, or nobody was told anything yet; who is told "queued" is told
+ * so after outbox_settle.  A killed daemon loses nothing either way. */
 int outbox_keep(struct outbox *o, struct post *p, bool durable,
 		struct err *e)
 {
 	cleanup_buf struct buf b = { 0 };
-	if (p->blob[0] && fdatasync(p->sealed.blob_fd) < 0)
-		return err_sys(e, "the sealed item cannot be made durable");
-	if (p->blob[0] && file_fsync_dir(o->blobs, e) < 0)
+	if (p->blob[0] && !p->lazy && sync_blob(o, p, e) < 0)
 		return -1;
 	put_record(&b, p, false, false, 0);
 	if (!p->blob[0] && add_blob(&b, p, e) < 0)
@@ -76,7 +81,17 @@ int outbox_keep(struct outbox *o, struct post *p, bool durable,
 	if (journal_append(o->journal, buf_bytes(&b), &p->at, e) < 0)
 		return -1;
 	o->written += b.len;
-	return durable || p->blob[0] ? outbox_sync(o, e) : 0;
+	return durable || (p->blob[0] && !p->lazy) ? outbox_sync(o, e) : 0;
+}
+
+int outbox_settle(struct outbox *o, struct post *p, struct err *e)
+{
+	if (p->lazy && p->blob[0] && sync_blob(o, p, e) < 0)
+		return -1;
+	pthread_mutex_lock(&o->lock);
+	p->lazy = false;
+	pthread_mutex_unlock(&o->lock);
+	return outbox_sync(o, e);
 }
 
 int outbox_sync(struct outbox *o, struct err *e)

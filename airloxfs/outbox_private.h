@@ -34,6 +34,9 @@ struct post {
 	struct sealed sealed;	/* id, envelope, ref, sizes */
 	char blob[FILE_TMP];	/* its file in the state directory; "": inline */
 	uint64_t at;		/* its journal record; 0: none yet */
+	bool lazy;		/* its file is not durable: it is posted at
+				 * once, nobody was told that it is kept */
+	bool settling;		/* the timer makes it durable, then answers */
 
 	unsigned tries;
 	int64_t retry_at_ms;	/* monotonic */
@@ -104,8 +107,10 @@ void outbox_drop_outcomes(struct outbox *o);
 /* With o->lock, nothing in the outbox and nobody else at the journal: begins a
  * new one; the drafts' headers say all that the old one said. */
 void outbox_renew(struct outbox *o);
-/* And from here on a machine that lost its power. */
+/* And from here on a machine that lost its power: all but lazy ones, or this
+ * one too. */
 int outbox_sync(struct outbox *o, struct err *e);
+int outbox_settle(struct outbox *o, struct post *p, struct err *e);
 void outbox_done(struct outbox *o, const struct post *p, bool sent,
 		 uint64_t seq);
 /* The blob's descriptor again, for one that was queued before. */

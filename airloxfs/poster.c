@@ -309,6 +309,9 @@ static void seal_one(struct outbox *o, struct post *p)
 	struct err e = { 0 };
 	bool online = is_online(o->m);
 	int rc = -1;
+	pthread_mutex_lock(&o->lock);
+	p->lazy = online && !o->ending;
+	pthread_mutex_unlock(&o->lock);
 	if (is_over(o->m))
 		err_set(&e, ERR_GONE, "the session is over");
 	else if (!is_withdrawn(o, p))
@@ -348,10 +351,10 @@ static void put_back(struct outbox *o, struct post *p, const struct err *e,
 	mount_heard(o->m, e);
 	bool online = is_online(o->m);
 	struct err disk;
-	if (outbox_sync(o, &disk) < 0)
+	if (outbox_settle(o, p, &disk) < 0)
 		mount_failed(o->m, &disk);
-	close_blob(p);
 	pthread_mutex_lock(&o->lock);
+	close_blob(p);
 	p->state = POST_SEALED;
 	p->retry_at_ms = clock_mono_ms() +
 		peer_delay_ms(p->tries++, wire_retry_after_ms(w));

@@ -426,8 +426,15 @@ def leftovers(peer):
 
 def settle(peers, writers):
     for p in peers:
-        lib.wait_for(lambda: is_done(p), f"{p.name} is online and has sent "
-                     "all", 60)
+        try:
+            lib.wait_for(lambda: is_done(p), f"{p.name} is online and has "
+                         "sent all", 60)
+        except lib.Failed:
+            for name in ("status", "log"):
+                with open(f"{p.dir}/{name}") as f:
+                    print("".join(f"# {name}: {s}" for s in
+                                  f.readlines()[-40:]), flush=True)
+            raise
     for p in writers:
         with open(p.dir + "/say", "w") as f:
             f.write(f"last words of {p.name}")

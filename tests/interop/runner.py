@@ -90,7 +90,7 @@ def files(sender):
 
 
 def ends(sdk, box):
-    job = sdk.session.run_python("import time; time.sleep(50)", timeout_s=1)
+    job = sdk.session.run_python("import time; time.sleep(50)", timeout=1)
     lib.same(job.wait(30).status, "timed_out", "its time is up")
     job = sdk.session.run_python("a = []\nwhile True: a.append(bytearray(1 "
                                  "<< 22))", memory_mb=64)

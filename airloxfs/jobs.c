@@ -229,22 +229,22 @@ static bool is_due(int64_t at, int64_t now, int64_t *next)
 }
 
 /* The helper did not come: the end is told all the same. */
-static void tick_end(struct submitted *s, int64_t now, int64_t *next)
+static void end_unshown(struct submitted *s)
 {
-	if (is_due(s->end_at_ms, now, next)) {
-		mount_lock(s->m);
-		jobs_show_end(s, false);
-		mount_unlock(s->m);
-		s->unshown = 0;
-		jobs_tell_end(s);
-	}
+	mount_lock(s->m);
+	jobs_show_end(s, false);
+	mount_unlock(s->m);
+	s->unshown = 0;
+	s->end_at_ms = 0;
+	jobs_tell_end(s);
 }
 
 /* True: its result waited long enough for the files it names. */
 static bool tick_one(struct submitted *s, int64_t now, int64_t *next)
 {
 	tick_creation(s, now, next);
-	tick_end(s, now, next);
+	if (is_due(s->end_at_ms, now, next))
+		end_unshown(s);
 	if (s->awaited.len || s->finishing)
 		return !s->finishing &&
 			is_due(s->awaited_until_ms, now, next);
@@ -415,6 +415,8 @@ void jobs_end(struct mount *m, int64_t wait_ms)
 	for (struct submitted *s = j->first; s; s = s->next) {
 		if (m->closed && !s->removed)
 			jobs_move(s, JOBS_ABANDONED, "the session is over");
+		if (s->unshown)
+			end_unshown(s);
 		jobs_answer(s, 0);
 		if (s->all)
 			line_end(m, s->all);

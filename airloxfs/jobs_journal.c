@@ -300,27 +300,36 @@ static int load_record(void *arg, uint64_t at, struct bytes record,
 
 /* --- at each mount the journal is written anew --- */
 
-static int renew(struct jobs *j, struct err *e)
+/* A journal's key comes with its name: the new one is begun in a directory
+ * beside it. */
+static struct journal *begin_anew(struct jobs *j, int dir, struct err *e)
 {
+	const struct store *st = j->m->store;
 	uint64_t cut;
-	int dir = j->m->store->dir;
-	unlinkat(dir, JOURNAL ".new", 0);
+	unlinkat(dir, JOURNAL, 0);
+	return journal_open(dir, JOURNAL, st->session_key, st->session_id,
+			    NULL, NULL, &cut, e);
+}
+
+/* Where that fails the old one serves as well. */
+static void renew(struct jobs *j)
+{
+	struct err e;
 	struct journal *old = j->journal;
-	j->journal = store_journal(j->m->store, JOURNAL ".new", NULL, NULL,
-				   &cut, e);
+	cleanup_fd int dir = file_make_dir(j->dir, "anew", &e);
+	j->journal = dir < 0 ? NULL : begin_anew(j, dir, &e);
 	for (struct submitted *s = j->first; j->journal && s; s = s->next)
 		/* numbers are not given again */
 		if (!s->removed || s->n == j->newest)
 			jobs_put(s);
-	if (!j->journal || journal_sync(j->journal, e) < 0 ||
-	    renameat(dir, JOURNAL ".new", dir, JOURNAL) < 0 ||
-	    file_fsync_dir(dir, e) < 0) {
-		journal_close(j->journal);
-		j->journal = old;
-		return 0;	/* the old one serves as well */
+	if (j->journal && journal_sync(j->journal, &e) == 0 &&
+	    renameat(dir, JOURNAL, j->m->store->dir, JOURNAL) == 0) {
+		file_fsync_dir(j->m->store->dir, &e);
+		journal_close(old);
+		return;
 	}
-	journal_close(old);
-	return 0;
+	journal_close(j->journal);
+	j->journal = old;
 }
 
 static bool is_needed(const struct jobs *j, const char *name)
@@ -386,5 +395,6 @@ int jobs_load(struct jobs *j, struct err *e)
 	else
 		sweep(j);
 	read_jobs(j);
-	return renew(j, e);
+	renew(j);
+	return 0;
 }

@@ -91,10 +91,6 @@ static int put_program(struct submitted *s, const struct buf *code,
 	struct outgoing *f = n->data;
 	pthread_mutex_lock(&f->lock);
 	int rc = vault_write(f->vault, 0, code->data, code->len, e);
-	if (rc == 0)
-		rc = out_put_header(m, f, e);
-	if (rc == 0)
-		rc = vault_sync(f->vault, e);
 	pthread_mutex_unlock(&f->lock);
 	mount_lock(m);
 	n->size = code->len;

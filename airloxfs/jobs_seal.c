@@ -73,6 +73,20 @@ void jobs_plan_sent(struct jobs_plan *p) { let_go(p); }
 
 bool jobs_plan_is_sent(const struct jobs_plan *p) { return p->sent; }
 
+/* What was run is there after a crash. */
+static int make_durable(struct jobs_plan *p, struct err *e)
+{
+	int rc = 0;
+	for (size_t i = 0; i < p->n && rc == 0; i++) {
+		struct outgoing *f = p->v[i].file;
+		pthread_mutex_lock(&f->lock);
+		rc = out_put_header(p->m, f, e) < 0 ? -1
+			: vault_sync(f->vault, e);
+		pthread_mutex_unlock(&f->lock);
+	}
+	return rc;
+}
+
 /* A writer's release comes a moment after its close has returned. */
 static int make_busy(struct outgoing *f, const char *path, struct err *e)
 {
@@ -253,7 +267,7 @@ static int make_plan(struct jobs_plan *p, const struct submitted *s,
 {
 	cleanup_buf struct buf path = { 0 };
 	struct job_spec spec;
-	if (collect(p, dir, &path, e) < 0)
+	if (collect(p, dir, &path, e) < 0 || make_durable(p, e) < 0)
 		return -1;
 	struct input *entry = find_entry(p, &s->spec, e);
 	if (!entry || read_code(p, entry, e) < 0)

@@ -307,6 +307,7 @@ static int draft_write(struct mount *m, struct handle *h, pid_t tid,
 		err = write_failed(m, f, &e);
 	else
 		set_size(m, f);
+	set_stale(f);	/* its length is in the header too */
 	if (first && f->gen > 1 && !err)
 		out_put_header(m, f, &e);
 	pthread_mutex_unlock(&f->lock);

@@ -12,6 +12,7 @@ airloxfs=$build/airloxfs
 work=$(mktemp -d "${TMPDIR:-/tmp}/airloxfs-demo.XXXXXX")
 relay=
 watcher=
+runner=
 
 if [ -t 1 ]; then bold=$'\e[1m' dim=$'\e[2m' off=$'\e[0m'
 else bold= dim= off=; fi
@@ -24,7 +25,8 @@ sorry() { printf '\ndemo: %s\n' "$*" >&2; exit 1; }
 take_down() {
 	local status=$?
 	trap - EXIT
-	for peer in alice bob; do
+	[ -z "$runner" ] || kill "$runner" 2>/dev/null || true
+	for peer in alice bob queue; do
 		! grep -q " $work/$peer fuse" /proc/self/mounts ||
 			timeout 30 "$airloxfs" umount "$work/$peer" >/dev/null 2>&1 ||
 			fusermount3 -uz "$work/$peer" || true
@@ -75,8 +77,12 @@ sed 's/^/  /' "$work/relay.out"
 url=$(sed -n 's/^listening on //p' "$work/relay.out")
 
 title "A session. The keys are in its links, behind the #, and go nowhere else."
-show "airloxfs create --as alice --relay $url --json"
-as alice "$airloxfs" create --as alice --relay "$url" --json >"$work/session.json"
+python=$(/usr/bin/python3 -c 'import sys; print("python3.%d" % sys.version_info[1])')
+jobs="--execute --no-approval --runtime $python"
+show "airloxfs create --as alice --relay $url $jobs --json"
+# shellcheck disable=SC2086
+as alice "$airloxfs" create --as alice --relay "$url" $jobs --json \
+	>"$work/session.json"
 sed 's/\([&#]ok\|[&#]k\|[&#]rk\)=[A-Za-z0-9_-]*/\1=.../g; s/^/  /' \
 	"$work/session.json"
 
@@ -132,6 +138,31 @@ done
 show 'cat alice/in/*-bob.txt'
 sed 's/^/  /' "$work"/alice/in/*-bob.txt || sorry 'no answer arrived'
 
+title "A job: what Bob copies into jobs/new runs where the runner is."
+mkdir "$work/queue"
+link=$(value runner)
+show 'airloxfs mount --name r1 @runner.link queue && airlox-runner queue &'
+printf '%s\n' "$link" | as r1 "$airloxfs" mount --name r1 - "$work/queue" |
+	sed "s|$work/||g; s/^/  /"
+if "$build/airlox-runner" check >/dev/null 2>&1; then
+	as r1 "$build/airlox-runner" "$work/queue" >"$work/runner.log" 2>&1 &
+else	# no sandbox on this machine: the runner of docs/ has none
+	as r1 sh "$(dirname "$0")/../docs/runner.sh" "$work/queue" \
+		>"$work/runner.log" 2>&1 &
+fi
+runner=$!
+printf 'print("six times seven is", 6 * 7)\n' >"$work/main.py"
+run cat "$work/main.py"
+run cp "$work/main.py" "$work/bob/jobs/new"
+show 'cat bob/jobs/last/wait'
+timeout 60 cat "$work/bob/jobs/last/wait" | sed 's/^/  /' ||
+	sorry "the job did not end: $(cat "$work/bob/jobs/last/status")"
+run cat "$work/bob/jobs/last/stdout"
+grep -q 'is 42' "$work/bob/jobs/last/stdout" || sorry 'the job said another thing'
+kill "$runner" 2>/dev/null || true
+wait "$runner" 2>/dev/null || true
+runner=
+
 title "What the relay has of it."
 if grep -rqaF 'All quiet' "$work/relay"; then
 	sorry 'the relay has plain text'
@@ -139,9 +170,9 @@ fi
 echo '  grep -r "All quiet" relay finds nothing'
 
 title "Unmount. The directories are empty again, and nothing is left."
-for peer in alice bob; do
+for peer in alice bob queue; do
 	run "$airloxfs" umount "$work/$peer"
 done
-[ -z "$(ls -A "$work/alice" "$work/bob" | grep -v : || true)" ] ||
+[ -z "$(ls -A "$work/alice" "$work/bob" "$work/queue" | grep -v : || true)" ] ||
 	sorry 'something is left'
 printf '\n%sIt works.%s  Next: README.md, man airloxfs\n' "$bold" "$off"

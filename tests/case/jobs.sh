@@ -252,7 +252,7 @@ mount_at alice "$SENDER" "$T/a"
 assert_cmp "$A/draft/m.py" "$T/m.py"
 verb OK run draft
 take
-grep -q '"timeout_s":5,' "$J/spec.json" || fail "$(cat "$J/spec.json")"
+grep -q '"timeout_s":5[,}]' "$J/spec.json" || fail "$(cat "$J/spec.json")"
 end 0
 is_state draft completed
 rm -r "$A/draft"

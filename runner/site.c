@@ -149,7 +149,7 @@ void site_close(struct site *h)
 	h->seccomp = -1;
 }
 
-/* --- the trial ------------------------------------------------------------- */
+/* --- the trial ------------------------------------------------------------ */
 
 static long read_setting(const char *path)
 {

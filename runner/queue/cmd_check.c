@@ -61,7 +61,8 @@ static size_t fill(struct row *r, const struct site *h, const struct err *e)
 	set(&r[n++], "runtimes", "runtimes", text[0] ? text : "none");
 	set(&r[n++], "sandbox", "sandbox", fine ? "works" : e->why);
 	set(&r[n++], "scratch", "scratch", h->scratch);
-	set(&r[n++], "seccomp", "seccomp", h->seccomp >= 0 ? "yes" : "no");
+	set(&r[n++], "seccomp", "seccomp",
+	    h->seccomp >= 0 ? "yes" : "not tried");
 	return n;
 }
 

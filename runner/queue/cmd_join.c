@@ -37,7 +37,7 @@ struct join {
 	int stop;
 };
 
-/* --- the invite ------------------------------------------------------------ */
+/* --- the invite ----------------------------------------------------------- */
 
 static int read_whole(int fd, char to[INVITE_MAX], struct err *e)
 {
@@ -95,7 +95,7 @@ static int read_invite(char *arg, char to[INVITE_MAX], struct err *e)
 	return 0;
 }
 
-/* --- the mount ------------------------------------------------------------- */
+/* --- the mount ------------------------------------------------------------ */
 
 /* Beside this program, else in PATH. */
 static int find_airloxfs(struct join *j, struct err *e)

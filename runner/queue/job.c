@@ -40,7 +40,7 @@ struct job {
 	uint64_t input_bytes;
 };
 
-/* --- before it runs -------------------------------------------------------- */
+/* --- before it runs ------------------------------------------------------- */
 
 static struct python *find_python(struct server *s, const char *name,
 				  struct err *e)
@@ -129,7 +129,7 @@ static int copy_work(struct job *j, struct err *e)
 			    &j->input_bytes, e);
 }
 
-/* --- its sandbox ----------------------------------------------------------- */
+/* --- its sandbox ---------------------------------------------------------- */
 
 static size_t add_mounts(struct job *j, struct plan_mount *m, size_t n)
 {
@@ -213,7 +213,7 @@ static int start(struct job *j, struct err *e)
 	return box_start(&j->box, &ask, e);
 }
 
-/* --- while it runs --------------------------------------------------------- */
+/* --- while it runs -------------------------------------------------------- */
 
 static int run(struct job *j, struct box_end *end, struct verdict *v,
 	       struct err *e)
@@ -256,7 +256,7 @@ static int run(struct job *j, struct box_end *end, struct verdict *v,
 	return r;
 }
 
-/* --- after it -------------------------------------------------------------- */
+/* --- after it ------------------------------------------------------------- */
 
 static int collect(struct job *j, struct verdict *v, struct err *e)
 {

@@ -39,7 +39,7 @@ bool serve_stopped(struct server *s)
 	return s->stopping;
 }
 
-/* --- which jobs there are -------------------------------------------------- */
+/* --- which jobs there are ------------------------------------------------- */
 
 static bool was_seen(const struct server *s, const char *name)
 {
@@ -109,7 +109,7 @@ static int next_job(struct server *s, char name[NAME_MAX + 1])
 	return found;
 }
 
-/* --- the loop -------------------------------------------------------------- */
+/* --- the loop ------------------------------------------------------------- */
 
 static bool hear_queue(struct server *s)
 {
@@ -154,7 +154,7 @@ static int serve_all(struct server *s, struct err *e)
 	return 0;
 }
 
-/* --- opening --------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------- */
 
 static int open_queue(struct server *s, const char *dir, struct err *e)
 {

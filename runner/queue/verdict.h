@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * verdict: from how a sandbox ended to the verb and the words for its sender. */
+ * verdict: from how a sandbox ended to the verb and words for its sender. */
 #ifndef AIRLOX_QUEUE_VERDICT_H
 #define AIRLOX_QUEUE_VERDICT_H
 

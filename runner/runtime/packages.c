@@ -50,7 +50,7 @@ static uint64_t hash_of(const struct python *p, const struct set *s)
 	return h;
 }
 
-/* --- downloading ----------------------------------------------------------- */
+/* --- downloading ---------------------------------------------------------- */
 
 /* What pip and its TLS go by, and nothing else of our environment. */
 static void add_env(const char **env, size_t cap, char *home)
@@ -137,7 +137,7 @@ static int download(const struct packages_ask *ask, const struct set *s,
 	return r <= 0 ? r : say_pip(&out, e);
 }
 
-/* --- an environment -------------------------------------------------------- */
+/* --- an environment ------------------------------------------------------- */
 
 static int put_file(int dir, const char *name, const char *text,
 		    struct err *e)

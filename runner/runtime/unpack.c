@@ -92,8 +92,8 @@ static int wait_box(struct box *b, int stop, struct err *e)
 		*last = 0;
 		last = strrchr(said, '\n');
 	}
-	return err_set(e, ERR_CONTENT, "the packages cannot be unpacked: %.200s",
-		       last ? last + 1 : said);
+	return err_set(e, ERR_CONTENT, "the packages cannot be unpacked: "
+		       "%.200s", last ? last + 1 : said);
 }
 
 int unpack_wheels(const struct site *h, const struct python *p,

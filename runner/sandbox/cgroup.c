@@ -41,7 +41,7 @@ static void pause_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-/* --- files of a group ------------------------------------------------------ */
+/* --- files of a group ----------------------------------------------------- */
 
 static int open_file(const char *dir, const char *name, int flags)
 {
@@ -96,7 +96,7 @@ static uint64_t get_value(const char *dir, const char *name, const char *key)
 	return 0;
 }
 
-/* --- where we are ---------------------------------------------------------- */
+/* --- where we are --------------------------------------------------------- */
 
 static bool has_word(const char *list, const char *word, char sep)
 {
@@ -176,7 +176,7 @@ static bool find_dir(const char *type, const char *controller,
 	return access(to, F_OK) == 0;
 }
 
-/* --- what this host offers ------------------------------------------------- */
+/* --- what this host offers ------------------------------------------------ */
 
 /* True if a group made here has all these files, and its limit holds. */
 static bool try_group(const char *dir, const char *file)
@@ -273,7 +273,7 @@ void cgroup_find(struct cgroup_host *h)
 	memset(h->dir, 0, sizeof h->dir);
 }
 
-/* --- a group --------------------------------------------------------------- */
+/* --- a group -------------------------------------------------------------- */
 
 static int add_dir(struct cgroup *g, const char *parent, const char *name)
 {
@@ -285,7 +285,10 @@ static int add_dir(struct cgroup *g, const char *parent, const char *name)
 	int at = g->n;
 	if (snprintf(g->dir[at], PATH_MAX, "%s/%s", parent, name) >= PATH_MAX)
 		return -1;
-	if (mkdir(g->dir[at], 0755) < 0)
+	/* One of that name is from a pid that was ours by chance. */
+	if (mkdir(g->dir[at], 0755) < 0 &&
+	    (errno != EEXIST || rmdir(g->dir[at]) < 0 ||
+	     mkdir(g->dir[at], 0755) < 0))
 		return -1;
 	g->n++;
 	g->enter[at] = open_file(g->dir[at], "cgroup.procs", O_WRONLY);
@@ -391,7 +394,7 @@ void cgroup_look(const struct cgroup *g, struct cgroup_seen *seen)
 			get_value(g->dir[g->pids], "pids.events", "max");
 }
 
-/* --- the end of a group ---------------------------------------------------- */
+/* --- the end of a group --------------------------------------------------- */
 
 /* Signals each member; gives how many there were. */
 static int kill_members(const char *dir)

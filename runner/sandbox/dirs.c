@@ -39,7 +39,7 @@ static DIR *open_stream(int dir)
 	return d;
 }
 
-/* --- removing -------------------------------------------------------------- */
+/* --- removing ------------------------------------------------------------- */
 
 /* What the owner locked away from itself is opened again; as root nothing is
  * locked.  The directory was made by the sandbox: no link is followed. */
@@ -111,7 +111,7 @@ int dirs_remove(int dir, const char *name, struct err *e)
 	return 0;
 }
 
-/* --- measuring ------------------------------------------------------------- */
+/* --- measuring ------------------------------------------------------------ */
 
 static void measure(int dir, int depth, uint64_t max, struct dirs_use *use)
 {
@@ -144,7 +144,7 @@ void dirs_measure(int dir, uint64_t max_entries, struct dirs_use *use)
 	measure(dir, 1, max_entries, use);
 }
 
-/* --- copying --------------------------------------------------------------- */
+/* --- copying -------------------------------------------------------------- */
 
 int dirs_copy_file(int from, int to, struct err *e)
 {

@@ -45,7 +45,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* --- reaping and killing --------------------------------------------------- */
+/* --- reaping and killing -------------------------------------------------- */
 
 /* All that ended; false once there is no child any more. */
 static bool reap(struct keeper *k)
@@ -89,7 +89,7 @@ static void kill_all(struct keeper *k)
 		k->end.left = true;
 }
 
-/* --- limits ---------------------------------------------------------------- */
+/* --- limits --------------------------------------------------------------- */
 
 static void raise_peak(struct keeper *k, uint64_t bytes)
 {
@@ -144,7 +144,7 @@ static bool is_disk_over(struct keeper *k)
 	       (l->entries && (use.entries > l->entries || use.too_deep));
 }
 
-/* --- the life of a sandbox ------------------------------------------------- */
+/* --- the life of a sandbox ------------------------------------------------ */
 
 /* False when the owner wants an end. */
 static bool hear_owner(struct keeper *k)

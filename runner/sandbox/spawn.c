@@ -90,7 +90,7 @@ static int open_ends(struct ends *d, const struct plan *p, struct err *e)
 	return d->options < 0 ? -1 : 0;
 }
 
-/* --- in the child ---------------------------------------------------------- */
+/* --- in the child --------------------------------------------------------- */
 
 _Noreturn static void die(const char *what)
 {
@@ -203,7 +203,7 @@ _Noreturn static void run(const struct box_ask *ask, const struct cgroup *g,
 	die("run bwrap");
 }
 
-/* --- in the keeper --------------------------------------------------------- */
+/* --- in the keeper -------------------------------------------------------- */
 
 int spawn_bwrap(struct spawned *s, const struct box_ask *ask,
 		const struct cgroup *cgroup, int out, int err, struct err *e)

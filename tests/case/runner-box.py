@@ -20,7 +20,7 @@ sys.path.insert(0, TOP + "/tests")
 sys.dont_write_bytecode = True
 import runner_queue as rq  # noqa: E402
 
-T, SOAK = os.environ["T"], os.environ.get("SOAK") == "1"
+T, SOAK = os.environ["T"], bool(os.environ.get("SOAK"))
 RUNNER = rq.BUILD + "/airlox-runner"
 ROOT = os.geteuid() == 0
 steps = 0

@@ -5,7 +5,8 @@
 #
 # The long form of what `make check` does for a minute: random kills and a bad
 # network under many writers, 200 kills of the relay, 15,000 streams, items of
-# 1 GiB, 500 jobs that leave orphans, and one that prints 5 GiB.  SEED=N repeats one.
+# 1 GiB, 500 jobs that leave orphans, and one that prints 5 GiB.  SEED=N
+# repeats one.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 export SOAK=${1:-20} KILLS=200

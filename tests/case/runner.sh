@@ -38,7 +38,7 @@ flags=(--scratch "$KEEP/scratch" --cache-dir "$KEEP/cache" --disk 64)
 run_job() {
 	local name=$1 status=0
 	shift
-	printf '%s\n' "$SENDER" | as "$name" timeout $((90 * SLOW)) \
+	printf '%s\n' "$SENDER" | as "$name" timeout $((${SOAK:+10 *} 90 * SLOW)) \
 		"$AIRLOXFS" run "$@" --as "$name" --invite - \
 		>"$T/out" 2>"$T/err" || status=$?
 	return "$status"
@@ -92,7 +92,7 @@ PY_
 
 relay_start
 session_new --execute --runtime "${PY##*/}" --no-approval \
-	--job-timeout 60s --job-memory 256
+	--job-timeout 10m --job-memory 256
 mount_at box "$RUNNER" "$T/q" --name box --labels small
 mount_at olga "$OWNER" "$T/o"
 runner_start "$T/runner.log" "${flags[@]}" "$T/q"

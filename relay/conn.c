@@ -18,6 +18,7 @@
 #define DRAIN_MS 1000
 #define DRAIN_BYTES (256u * 1024)
 #define SLICE (128u * 1024)
+#define SLICE_ALONE (1024u * 1024)	/* where nobody else waits */
 
 struct conn *conn_new(struct loop *l, int fd, const struct addr *peer,
 		      bool tls)
@@ -147,7 +148,9 @@ static int send_out(struct conn *c)
 static int send_file(struct conn *c)
 {
 	off_t at = c->file_at;
-	size_t want = c->file_left < SLICE ? (size_t)c->file_left : SLICE;
+	size_t most = c->loop->ready == 1 && !c->loop->active && !c->tls ?
+		      SLICE_ALONE : SLICE;
+	size_t want = c->file_left < most ? (size_t)c->file_left : most;
 	ssize_t n;
 	if (c->tls) {
 		n = pread(c->file, c->loop->scratch, want, at);

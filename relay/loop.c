@@ -283,6 +283,7 @@ static void *run(void *arg)
 			wait = 0;
 		int n = epoll_wait(l->epfd, ev, EVENTS, (int)wait);
 		l->now_ms = clock_ms(CLOCK_MONOTONIC);
+		l->ready = n;
 		for (int i = 0; i < n; i++)
 			dispatch(l, &ev[i]);
 		stream_turn(l);

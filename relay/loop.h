@@ -32,6 +32,7 @@ struct loop {
 	struct conn *dead;		/* closed in this turn */
 	uint32_t generation;
 	int64_t now_ms;			/* monotonic, of this turn */
+	int ready;			/* descriptors, in this turn */
 	int64_t ticked_ms;
 	char date[32];			/* for the Date field, of this tick */
 	struct channel *active, **active_last;

@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: MIT
 # timeout: 150
 """Goal: the relay behind Caddy and behind nginx, with the files of deploy/:
-items, blobs, streams, mounts; a proxy that cuts idle streams; and where nginx refuses a request, so do we."""
+items, blobs, streams, mounts; kills, cuts, slow readers, no room, hostile
+requests; a proxy that cuts idle streams, one that keeps them back; and where
+nginx refuses a request, so do we."""
 import atexit
 import concurrent.futures
+import email.utils
 import http.client
 import os
 import random
 import re
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -135,6 +139,7 @@ class Watch(threading.Thread):
         super().__init__(daemon=True)
         self.peer, self.port, self.tls = peer, port, tls
         self.came, self.cuts, self.on = [], 0, True
+        self.sock = None
         self.last = peer.events()[-1]["seq"]
 
     def connect(self):
@@ -144,15 +149,23 @@ class Watch(threading.Thread):
             s = ssl.create_default_context(cafile=CA).wrap_socket(
                 s, server_hostname="localhost")
         s.sendall(f"GET /v1/sessions/{self.peer.sid}/stream HTTP/1.1\r\n"
-                  f"Host: localhost\r\nAuthorization: Bearer "
-                  f"{self.peer.token}\r\nLast-Event-ID: {self.last}\r\n\r\n"
+                  f"Host: localhost\r\nConnection: close\r\nAuthorization: "
+                  f"Bearer {self.peer.token}\r\nLast-Event-ID: "
+                  f"{self.last}\r\n\r\n"
                   .encode())
         return s
+
+    def cut(self):
+        try:
+            self.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
 
     def run(self):
         while self.on:
             try:
                 with self.connect() as s, s.makefile("rb") as f:
+                    self.sock = s
                     for line in f:
                         if line.startswith(b"id: "):
                             self.last = int(line[4:])
@@ -209,6 +222,137 @@ def carries(relay, port, what):
              f"{what}: each once, in order")
     watch.on = False
     party.end()
+
+
+class Poster(threading.Thread):
+    """Posts through the proxy, whatever it answers meanwhile."""
+
+    def __init__(self, party, peer, port, lock):
+        super().__init__()
+        self.party, self.name, self.lock = party, peer.name, lock
+        self.peer, self.on, self.acked, self.seen = Through(peer, port), \
+            True, {}, set()
+
+    def run(self):
+        while self.on:
+            blob = os.urandom(random.choice((100, 4000, 70000)) + 28)
+            with self.lock:
+                id_, _, data = self.party.item(self.name, blob, kind="file",
+                                               type_="zip")
+            try:
+                answer = self.peer.post("/items", data)
+            except (OSError, http.client.HTTPException):
+                self.peer.conn.close()
+                time.sleep(0.05)
+                continue
+            self.seen.add(answer.status)
+            if answer.status == 201:
+                self.acked[id_] = blob
+            else:
+                time.sleep(0.05)
+
+
+def in_order(watch, last, what):
+    watch.wait(last, 20)
+    first = watch.came[0][0]
+    lib.same([s for s, _ in watch.came], list(range(first, last + 1)), what)
+
+
+def killed(relay, port, what):
+    """R2, R3, R7: the relay is killed, streams are cut, and posts go on."""
+    party = Party(relay)
+    party.create()
+    peers = [party.join("sender", f"p{i}") for i in range(3)]
+    reader = party.join("observer", "reader")
+    watch, lock = Watch(reader, port, True), threading.Lock()
+    posters = [Poster(party, p, port, lock) for p in peers]
+    for t in (watch, *posters):
+        t.start()
+    for _ in range(3):
+        for _ in range(8):
+            time.sleep(0.05)
+            watch.cut()
+        relay.stop(signal.SIGKILL)
+        time.sleep(0.2)
+        relay.start()
+        time.sleep(0.3)
+    for p in posters:
+        p.on = False
+        p.join(60)
+    acked = {k: v for p in posters for k, v in p.acked.items()}
+    odd = set().union(*(p.seen for p in posters)) - {201, 502, 503, 504}
+    lib.same(odd, set(), f"{what}: answers while it was killed")
+    through = Through(reader, port)
+    lib.ok(len(acked) > 10 and all(
+        through.get(f"/items/{i}/blob").body == b for i, b in acked.items()),
+        f"{what}: {len(acked)} posts acknowledged, 3 kills, all there")
+    in_order(watch, reader.events()[-1]["seq"],
+             f"{what}: a stream cut {watch.cuts} times: each event once")
+    watch.on = False
+    watch.cut()
+    party.end()
+
+
+def slow(relay, port, what):
+    """R4: readers that dawdle; R6: a Date; R8: no room, and room again."""
+    party = Party(relay, most=8 << 20)
+    party.create()
+    alice, bob = (Through(party.join("sender", n), port)
+                  for n in ("alice", "bob"))
+    lazy = [Watch(bob, port, True).connect() for _ in range(30)]
+    ids, full = [], None
+    for _ in range(80):
+        began = time.monotonic()
+        id_, _, answer = party.post(alice, 1 << 20, kind="file", type_="zip")
+        if answer.status != 201:
+            full = answer
+            break
+        ids.append(id_)
+        lib.ok(False, "slow") if time.monotonic() - began > 5 * lib.SLOW \
+            else None
+    lib.same((full.status, full.error), (507, "disk_full"),
+             f"{what}: 30 readers dawdle, {len(ids)} MiB later it is full")
+    when = email.utils.parsedate_to_datetime(full.headers["Date"])
+    lib.ok(abs(when.timestamp() - time.time()) < 5, f"{what}: a true Date")
+    for id_ in ids:
+        bob.post(f"/items/{id_}/ack")
+    lib.wait_for(lambda: party.post(alice, 1 << 20, kind="file", type_="zip")
+                 [2].status == 201, f"{what}: acknowledged: room again")
+    for s in lazy:
+        s.close()
+    party.end()
+
+
+def hostile(relay, port, what):
+    """R9: nothing of it becomes two requests, and all go on."""
+    inner = (b"GET /v1/limits HTTP/1.1\r\nHost: x\r\n\r\n")
+    cases = HOSTILE + [
+        b"POST /v1/health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5"
+        b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + inner,
+        b"POST /v1/health HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:"
+        b" xchunked\r\nContent-Length: %d\r\n\r\n%s" % (len(inner), inner),
+        b"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+        b"%d\r\n\r\n%s" % (len(inner), inner)]
+
+    def ask(data):
+        with socket.create_connection(("127.0.0.1", port)) as plain:
+            plain.settimeout(0.5 * lib.SLOW)
+            got = b""
+            try:
+                s = ssl.create_default_context(cafile=CA).wrap_socket(
+                    plain, server_hostname="localhost")
+                s.sendall(data)
+                while part := s.recv(65536):
+                    got += part
+            except OSError:
+                pass
+            return got
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(ask, cases))
+    lib.same([c[:80] for c, a in zip(cases, answers)
+              if b"max_item" in a or b"session_bytes" in a], [],
+             f"{what}: {len(cases)} hostile requests, none smuggled")
+    lib.same(Peer(relay).get("/v1/health").status, 200, f"{what}: it serves")
 
 
 def mounts(port, what):
@@ -384,7 +528,8 @@ def main():
         if not shutil.which(program):
             lib.skip(f"no {program} here")
     make_certs()
-    relay = lib.Relay("--trusted-proxies", "127.0.0.1")
+    relay = lib.Relay("--trusted-proxies", "127.0.0.1",
+                      "--max-session-bytes", str(64 << 20))
     differential(relay)
     for name, deployed in (("nginx", deployed_nginx),
                            ("caddy", deployed_caddy)):
@@ -392,6 +537,9 @@ def main():
         deployed(relay, port)
         carries(relay, port, name)
         mounts(port, name)
+        killed(relay, port, name)
+        slow(relay, port, name)
+        hostile(relay, port, name)
     idle(relay)
     buffers(relay)
     lib.same(relay.stop(), 0, "a quiet end")

@@ -318,7 +318,7 @@ class Broker:
     def last(self, event, **fields):
         """The newest line of this event with these fields."""
         def look():
-            found = [x for x in self.lines() if x["event"] == event
+            found = [x for x in self.lines() if x["decision"] == event
                      and all(x.get(k) == v for k, v in fields.items())]
             return found[-1] if found else None
         return lib.wait_for(look, f"a line {event} {fields}")

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "runner/box/account.h"
 #include "runner/box/check.h"
 #include "runner/box/doors.h"
+#include "runner/box/flags.h"
 #include "runner/box/room.h"
 #include "runner/box/say.h"
 #include "runner/box/slurp.h"
@@ -25,24 +27,8 @@
 #define DEFAULT_MEMORY (UINT64_C(2) << 30)
 #define DEFAULT_DISK (UINT64_C(4) << 30)
 
-static const char help[] =
-	"usage: airlox-box run POLICY [FLAGS] -- COMMAND [ARG ...]\n\n"
-	"Runs a command in a box without a network; the broker lets through "
-	"what the\npolicy names, and puts credentials in on the way.\n\n"
-	"  --session DIR     a mounted session, as the policy allows\n"
-	"  --egress FILE     keep the account of what was asked for\n"
-	"  --job-user USER   as root: who the box is (default nobody)\n"
-	"  --scratch DIR     where its directories are made\n";
-
-struct options {
-	const char *policy, *session, *egress;
-	struct site_options site;
-	char **command;
-	bool help;
-};
-
 struct launch {
-	struct options o;
+	struct flags o;
 	struct policy *policy;
 	struct buf text;	/* the policy's */
 	struct site site;
@@ -52,7 +38,9 @@ struct launch {
 	struct plan plan;
 	struct box box;
 	struct doors doors;
-	int egress;
+	struct account account;
+	int egress, dir;		/* the scratch directory itself */
+	int64_t said_bytes;
 	char egress_path[PATH_MAX + 64];
 	uint64_t copied_bytes;
 	bool has_site, has_scratch, has_box;
@@ -61,43 +49,6 @@ struct launch {
 static volatile sig_atomic_t stop;
 
 static void on_signal(int number) { stop = number; }
-
-static int read_options(struct options *o, int argc, char **argv,
-			struct err *e)
-{
-	const struct { const char *flag; const char **to; } flags[] = {
-		{ "--session", &o->session }, { "--egress", &o->egress },
-		{ "--job-user", &o->site.job_user },
-		{ "--scratch", &o->site.scratch },
-	};
-	*o = (struct options){ 0 };
-	for (int i = 1; i < argc; i++) {
-		size_t k = 0;
-		while (k < 4 && strcmp(argv[i], flags[k].flag) != 0)
-			k++;
-		if (!strcmp(argv[i], "--")) {
-			o->command = argv + i + 1;
-			break;
-		}
-		if (k < 4 && i + 1 < argc)
-			*flags[k].to = argv[++i];
-		else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-			o->help = true;
-		else if (k < 4 || (argv[i][0] == '-' && argv[i][1]))
-			return err_set(e, ERR_USAGE, "no flag %s, or its value "
-				       "is missing; see airlox-box run --help",
-				       argv[i]);
-		else if (o->policy)
-			return err_set(e, ERR_USAGE, "the command comes after "
-				       "--");
-		else
-			o->policy = argv[i];
-	}
-	if (o->help || (o->policy && o->command && o->command[0]))
-		return 0;
-	return err_set(e, ERR_USAGE, "a policy, --, and a command; see "
-		       "airlox-box run --help");
-}
 
 static int read_policy(struct launch *l, struct err *e)
 {
@@ -175,8 +126,17 @@ static int prepare(struct launch *l, struct err *e)
 		if (l->policy->file[i].mode == POLICY_COPY &&
 		    copy_one(l, i, e) < 0)
 			return -1;
+	l->dir = openat(l->scratch.base, l->scratch.name, O_RDONLY |
+			O_DIRECTORY | O_CLOEXEC);
+	if (l->dir < 0)
+		return err_sys(e, "cannot open the scratch directory");
 	if (open_egress(l, e) < 0)
 		return -1;
+	if (!l->o.no_record &&
+	    account_open(&l->account, l->dir, l->egress_path, e) < 0)
+		return -1;
+	account_begin(&l->account, l->policy,
+		      (const char *const *)l->o.command);
 	if (way_open(&l->way, buf_bytes(&l->text), l->egress, e) < 0)
 		return err_prefix(e, "%s", l->o.policy);
 	return 0;
@@ -239,20 +199,35 @@ static int start(struct launch *l, struct err *e)
 
 /* --- while it runs --- */
 
+/* As much of n as the policy's output has left. */
+static size_t within_output(struct launch *l, size_t n)
+{
+	int64_t most = l->policy->limits.output_bytes;
+	int64_t left = most - l->said_bytes;
+	l->said_bytes += (int64_t)n;
+	if (most == 0 || left >= (int64_t)n)
+		return n;
+	return left > 0 ? (size_t)left : 0;
+}
+
 /* false: it has ended, or there is nobody to tell it. */
-static bool pass_on(int from, int to)
+static bool pass_on(struct launch *l, int from, int to)
 {
 	char block[16384];
 	ssize_t n = read(from, block, sizeof block);
 	if (n < 0)
 		return errno == EINTR || errno == EAGAIN;
-	for (ssize_t at = 0; at < n;) {
-		ssize_t m = write(to, block + at, (size_t)(n - at));
-		if (m < 0 && errno == EINTR)
+	size_t m = within_output(l, (size_t)n);
+	if (m)
+		account_say(&l->account, to == 1 ? "stdout" : "stderr",
+			    (struct bytes){ (const uint8_t *)block, m });
+	for (size_t at = 0; at < m;) {
+		ssize_t sent = write(to, block + at, m - at);
+		if (sent < 0 && errno == EINTR)
 			continue;
-		if (m <= 0)
+		if (sent <= 0)
 			return false;
-		at += m;
+		at += (size_t)sent;
 	}
 	return n > 0;
 }
@@ -266,11 +241,12 @@ static void pump(struct launch *l, struct box_end *end)
 	while (!over || p[0].fd >= 0 || p[1].fd >= 0) {
 		if (stop && !over)
 			box_kill(&l->box);
-		if (poll(p, 3, stop ? 200 : -1) < 0 && errno != EINTR)
+		if (poll(p, 3, 250) < 0 && errno != EINTR)
 			break;
+		account_follow(&l->account);
 		for (int i = 0; i < 2; i++)
 			if (p[i].fd >= 0 && p[i].revents &&
-			    !pass_on(p[i].fd, i + 1))
+			    !pass_on(l, p[i].fd, i + 1))
 				p[i].fd = -1;
 		if (!over && p[2].revents) {
 			box_ended(&l->box, end);
@@ -280,6 +256,9 @@ static void pump(struct launch *l, struct box_end *end)
 		for (int i = 0; i < 3; i++)
 			p[i].revents = 0;
 	}
+	if (l->policy->limits.output_bytes &&
+	    l->said_bytes > l->policy->limits.output_bytes)
+		say_note("output beyond that of the policy was dropped");
 }
 
 static int verdict(const struct box_end *end)
@@ -308,8 +287,31 @@ static int verdict(const struct box_end *end)
 	return err_exit(ERR_SYS);
 }
 
+/* The broker has to end first: its last lines are a part of it. */
+static int write_record(struct launch *l, const struct box_end *end, int code)
+{
+	cleanup_buf struct buf name = { 0 };
+	struct err e = { 0 };
+	if (l->o.no_record)
+		return code;
+	way_close(&l->way);
+	account_end(&l->account, end, code,
+		    cgroup_word(l->site.cgroups.kind));
+	if (account_write(&l->account, l->o.record, &name, &e) < 0) {
+		say_note("no whole record: %s", e.why);
+		return code ? code : err_exit(e.code);
+	}
+	say_note("record: %s", buf_cstr(&name));
+	return code;
+}
+
 static void clean_up(struct launch *l)
 {
+	account_free(&l->account);
+	if (l->has_scratch)
+		unlinkat(l->dir, "record", 0);
+	if (l->dir >= 0)
+		close(l->dir);
 	if (l->egress >= 0)
 		close(l->egress);
 	if (!l->o.egress && l->has_scratch)
@@ -341,18 +343,19 @@ static int launch(struct launch *l, struct err *e)
 	    make_plan(l, e) < 0 || start(l, e) < 0)
 		return -1;
 	pump(l, &end);
-	return verdict(&end);
+	return write_record(l, &end, verdict(&end));
 }
 
 int launch_main(int argc, char **argv)
 {
-	struct launch l = { .egress = -1, .box = { .keeper = -1 },
+	struct launch l = { .egress = -1, .dir = -1,
+			    .account = { .egress = -1 }, .box = { .keeper = -1 },
 			    .way = { .broker = -1, .control = -1 } };
 	struct err e = { 0 };
-	if (read_options(&l.o, argc, argv, &e) < 0)
+	if (flags_read(&l.o, argc, argv, &e) < 0)
 		return say_fail(&e);
 	if (l.o.help) {
-		say_text(bytes_str(help));
+		say_text(bytes_str(flags_help));
 		return 0;
 	}
 	int r = launch(&l, &e);

@@ -64,9 +64,9 @@ int egress_put(struct egress *g, const struct egress_line *l)
 		path.n = PATH_SHOWN;
 	buf_add_byte(&b, '{');
 	put_text(&b, "address", bytes_str(l->address ? l->address : ""));
+	put_text(&b, "decision", bytes_str(l->event));
 	put_text(&b, "door", bytes_str(l->door ? l->door : ""));
 	put_int(&b, "down", l->down_bytes);
-	put_text(&b, "event", bytes_str(l->event));
 	put_text(&b, "host", bytes_str(l->host ? l->host->name : ""));
 	put_int(&b, "line", l->line);
 	put_text(&b, "method", l->method);
@@ -74,6 +74,7 @@ int egress_put(struct egress *g, const struct egress_line *l)
 	put_int(&b, "n", l->n);
 	put_text(&b, "path", path);
 	put_int(&b, "port", l->host ? l->port : 0);
+	put_text(&b, "reason", bytes_str(l->why ? l->why : ""));
 	put_int(&b, "redacted", l->redacted);
 	put_int(&b, "status", (uint64_t)l->status);
 	put_int(&b, "swapped", l->swapped);
@@ -83,7 +84,6 @@ int egress_put(struct egress *g, const struct egress_line *l)
 		buf_add_str(&b, l->tls ? "true" : "false");
 	}
 	put_int(&b, "up", l->up_bytes);
-	put_text(&b, "why", bytes_str(l->why ? l->why : ""));
 	buf_add_str(&b, "}\n");
 	if (!buf_failed(&b))
 		redact_whole(g->redact, b.data, b.len);

@@ -2,7 +2,7 @@
  *
  * egress: the broker's account: a JSON line for each decision, before anything
  * of it happens, and one for how it ended.  It is a part of the record, and
- * the box may read it: queries, header fields and bodies are not in it, and
+ * the box may read it (canonical JSON, as the record's parts are): queries, header fields and bodies are not in it, and
  * whatever looks like a credential is overwritten. */
 #ifndef RUNNER_BROKER_EGRESS_H
 #define RUNNER_BROKER_EGRESS_H
@@ -19,7 +19,7 @@ struct egress {
 };
 
 struct egress_line {
-	const char *event;	/* allowed, denied, notice, end */
+	const char *event;	/* allowed, denied, failed, notice, end */
 	uint64_t n;		/* which decision; 0: none */
 	const char *door;	/* proxy, http, https; or NULL */
 	const struct host *host;	/* or NULL */

@@ -16,6 +16,7 @@ void request_free(struct conn *c)
 	if (r->n && r->rule) {
 		struct egress_line end = {
 			.event = "end", .n = r->n, .status = r->status,
+			.host = &r->host, .port = r->ask.port,
 			.address = c->up_text, .up_bytes = r->up_bytes,
 			.down_bytes = r->down_bytes,
 			.swapped = r->swap.swapped,

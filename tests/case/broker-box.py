@@ -63,7 +63,8 @@ def box(*command, policy="policy.yaml", status=0, egress=None, timeout=60):
                SSL_CERT_FILE=bp.CA)
     done = subprocess.run(
         [bp.BOX, "run", f"{lib.T}/{policy}", "--egress",
-         egress or lib.T + "/egress.jsonl", "--", *command], env=env,
+         egress or lib.T + "/egress.jsonl", "--record", lib.T + "/r.html",
+         "--", *command], env=env,
         preexec_fn=bp.drop_caps, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         timeout=timeout * lib.SLOW)
@@ -125,7 +126,7 @@ def clients(up):
               "print(u.urlopen('https://api.test/py').read().decode())")
     lib.ok('"/py"' in got.stdout, "python's urllib")
     got = box("git", "clone", "-q", "https://files.test/repo.git", "/work/r")
-    lib.same(got.stderr, "", "git clones")
+    lib.ok(got.stderr.startswith("airlox-box: record: "), "git clones")
     got = box("sh", "-c", "git clone -q https://files.test/repo.git r && "
               "cat r/file && cat /copied/a && pwd && ls")
     lib.same(got.stdout, "from git\ncopied\n/work\ncopy-1\nr\n", "and has it")
@@ -194,8 +195,8 @@ def break_out():
     lib.ok("BODY 403 airlox-box: denied" in got.stdout
            and "files.test:443 GET HEAD" in got.stdout,
            "and a body says what is allowed")
-    why = [(x.get("host"), x["why"]) for x in lines()
-           if x["event"] == "denied"]
+    why = [(x.get("host"), x["reason"]) for x in lines()
+           if x["decision"] == "denied"]
     for host in ("evil.test", "93.184.1.1", "files.test", "api.test",
                  "127.0.0.1"):
         lib.ok(host in [h for h, _ in why], f"{host}: a line")
@@ -261,6 +262,28 @@ def no_secret():
     os.unlink(lib.T + "/shared/memory")
 
 
+def record():
+    box("sh", "-c", "echo said; curl -sS https://evil.test/; "
+        "curl -sS https://api.test/rec >/dev/null", status=None)
+    page = lib.T + "/r.html"
+    done = subprocess.run([bp.BOX, "verify", page], stdout=subprocess.PIPE,
+                          text=True)
+    lib.same(done.returncode, 0, "the record is signed")
+    shown = subprocess.run([bp.BOX, "show", page], stdout=subprocess.PIPE,
+                           text=True).stdout
+    for word in ("stdout  said", "decision=denied", "host=evil.test",
+                 "decision=allowed", "path=/rec", "end  exit=0"):
+        lib.ok(word in shown, f"the record has {word}")
+    with open(page, "rb") as f:
+        text = f.read()
+    lib.ok(SECRET.encode() not in text, "and no credential")
+    with open(page, "wb") as f:
+        f.write(text.replace(b"evil.test", b"good.test", 1))
+    done = subprocess.run([bp.BOX, "verify", page], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE)
+    lib.ok(done.returncode != 0, "one name changed is seen")
+
+
 def pids_of(word):
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -291,7 +314,7 @@ def ends():
         env = dict(os.environ, REAL=SECRET)
         child = subprocess.Popen(
             [bp.BOX, "run", lib.T + "/policy.yaml", "--egress",
-             lib.T + "/e2.jsonl", "--", "sleep", f"12{len(whom)}.5"],
+             lib.T + "/e2.jsonl", "--no-record", "--", "sleep", f"12{len(whom)}.5"],
             env=env, preexec_fn=bp.drop_caps, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         mark = f"12{len(whom)}.5".encode()
@@ -329,6 +352,7 @@ def main():
     clients(up)
     break_out()
     no_secret()
+    record()
     ends()
 
 

@@ -50,7 +50,7 @@ def tunnels(b, up):
     lib.same(status, 403, "what is not allowed is refused")
     lib.ok(b"api.test:443" in body and b"get around" in body,
            "with what is, and advice")
-    lib.ok("not in the policy" in b.last("denied", host="evil.test")["why"],
+    lib.ok("not in the policy" in b.last("denied", host="evil.test")["reason"],
            "and is a line")
     for target in ("93.184.1.1:443", "[::1]:443", "api.test:444",
                    "api.test:80", "plain.test:80", "127.0.0.1:8443",
@@ -115,10 +115,10 @@ def addresses(b):
                        ("nat64.test", "loopback")):
         status, _, body = b.ask(name)
         lib.same(status, 403, f"{name} is refused")
-        lib.ok(word in b.last("denied", host=name)["why"], f"as {word}")
+        lib.ok(word in b.last("denied", host=name)["reason"], f"as {word}")
     lib.same(b.ask("nowhere.test")[0], 502, "a name that is none")
     lib.same(b.ask("wrong.test")[0], 502, "another's certificate")
-    lib.ok("not trusted" in b.last("failed", host="wrong.test")["why"],
+    lib.ok("not trusted" in b.last("failed", host="wrong.test")["reason"],
            "is named")
 
 
@@ -181,8 +181,8 @@ def transparent(b, up):
         raise lib.Failed("TLS without SNI began")
     except OSError:
         lib.ok("SNI" in b.last("denied", door="https",
-                               why="TLS without a server name (SNI): nobody "
-                               "knows which host is meant")["why"],
+                               reason="TLS without a server name (SNI): nobody "
+                               "knows which host is meant")["reason"],
                "no SNI, no TLS")
     s = b.connect("http")
     s.sendall(b"GET /h HTTP/1.1\r\nHost: plain.test\r\n\r\n")

@@ -107,7 +107,7 @@ def surfaces(b, up):
              + urllib.parse.quote(SUB, safe="-._~") + "&b=1", "in a query")
     b.ask("other.test", f"/sub/{P}")
     lib.same(up.seen[-1]["target"], f"/sub/{P}", "not in a path")
-    lib.ok("placeholder" in b.last("notice")["why"], "which is a notice")
+    lib.ok("placeholder" in b.last("notice")["reason"], "which is a notice")
     for kind, body, want in (
             ("application/json", json.dumps({"k": P}),
              json.dumps({"k": SUB})),

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner/box/account.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "core/clear.h"
+#include "core/prim.h"
+#include "runner/box/slurp.h"
+#include "runner/policy/show.h"
+#include "runner/record/page.h"
+
+#define CHAIN "record"
+
+static int64_t wall_ms(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* 20261130-021500-1f2e: names sort by time, and two never meet. */
+static void name_run(char run[CHAIN_RUN + 1])
+{
+	time_t now = time(NULL);
+	struct tm tm;
+	char day[24];
+	uint16_t tail;
+	gmtime_r(&now, &tm);
+	strftime(day, sizeof day, "%Y%m%d-%H%M%S", &tm);
+	prim_random(&tail, sizeof tail);
+	snprintf(run, CHAIN_RUN + 1, "%s-%04x", day, tail);
+}
+
+int account_open(struct account *a, int dir, const char *egress, struct err *e)
+{
+	*a = (struct account){ .egress = -1, .dir = dir };
+	name_run(a->run);
+	a->egress = open(egress, O_RDONLY | O_CLOEXEC);
+	if (a->egress < 0)
+		return err_sys(e, "cannot read the broker's account");
+	a->chain = chain_new(dir, CHAIN, a->run, e);
+	return a->chain ? 0 : -1;
+}
+
+static void add(struct account *a, enum part_kind kind, struct bytes data)
+{
+	struct err e = { 0 };
+	if (chain_add(a->chain, kind, wall_ms(), data, &e) < 0 && !a->failed) {
+		a->failed = true;
+		a->why = e;
+	}
+}
+
+static void put_clean(struct buf *out, const char *s)
+{
+	cleanup_buf struct buf clean = { 0 };
+	clear_escape(&clean, bytes_str(s));
+	json_put_string(out, buf_bytes(&clean));
+	out->failed |= clean.failed;
+}
+
+void account_begin(struct account *a, const struct policy *p,
+		   const char *const *command)
+{
+	cleanup_buf struct buf b = { 0 }, rules = { 0 };
+	if (!a->chain)
+		return;
+	show_rules(&rules, p);
+	buf_add_str(&b, "{");
+	json_put_key(&b, "argv");
+	buf_add_byte(&b, '[');
+	for (; *command; command++) {
+		json_put_sep(&b);
+		put_clean(&b, *command);
+	}
+	buf_add_byte(&b, ']');
+	json_put_key(&b, "policy");
+	json_put_string(&b, buf_bytes(&rules));
+	json_put_key(&b, "version");
+	put_clean(&b, "airlox-box " AIRLOX_VERSION);
+	buf_add_byte(&b, '}');
+	if (!buf_failed(&b) && !buf_failed(&rules))
+		add(a, PART_RUN, buf_bytes(&b));
+}
+
+void account_say(struct account *a, const char *stream, struct bytes text)
+{
+	struct err e = { 0 };
+	if (a->chain && !a->failed &&
+	    chain_say(a->chain, wall_ms(), stream, text, &e) < 0) {
+		a->failed = true;
+		a->why = e;
+	}
+}
+
+static void add_lines(struct account *a)
+{
+	size_t from = 0;
+	for (;;) {
+		const uint8_t *p = a->rest.data + from;
+		size_t left = a->rest.len - from;
+		const uint8_t *lf = left ? memchr(p, '\n', left) : NULL;
+		if (!lf)
+			break;
+		add(a, PART_EGRESS, (struct bytes){ p, (size_t)(lf - p) });
+		from += (size_t)(lf - p) + 1;
+	}
+	buf_consume(&a->rest, from);
+}
+
+void account_follow(struct account *a)
+{
+	while (a->chain) {
+		uint8_t *to = buf_room(&a->rest, 16384);
+		ssize_t n = to ? read(a->egress, to, 16384) : -1;
+		if (n <= 0)
+			return;
+		a->rest.len += (size_t)n;
+		add_lines(a);
+	}
+}
+
+void account_end(struct account *a, const struct box_end *end, int code,
+		 const char *limits)
+{
+	static const char *const how[] = {
+		[BOX_EXITED] = "exited", [BOX_TIMED_OUT] = "timed out",
+		[BOX_MEMORY] = "over its memory", [BOX_DISK] = "over its disk",
+		[BOX_KILLED] = "stopped", [BOX_BROKEN] = "not started",
+	};
+	cleanup_buf struct buf b = { 0 };
+	if (!a->chain)
+		return;
+	account_follow(a);
+	buf_add_str(&b, "{");
+	json_put_key(&b, "exit");
+	json_put_int(&b, code);
+	json_put_key(&b, "limits_by");
+	put_clean(&b, limits);
+	json_put_key(&b, "peak_bytes");
+	json_put_int(&b, (int64_t)end->peak_bytes);
+	json_put_key(&b, "reason");
+	put_clean(&b, how[end->how]);
+	json_put_key(&b, "wall_ms");
+	json_put_int(&b, (int64_t)end->wall_ms);
+	buf_add_byte(&b, '}');
+	if (!buf_failed(&b))
+		add(a, PART_END, buf_bytes(&b));
+}
+
+/* ${XDG_STATE_HOME:-~/.local/state}/airlox-box, made as needed. */
+static int state_dir(struct err *e)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	cleanup_buf struct buf b = { 0 };
+	if (state && *state == '/')
+		buf_addf(&b, "%s/airlox-box", state);
+	else if (home && *home == '/')
+		buf_addf(&b, "%s/.local/state/airlox-box", home);
+	else
+		return err_set(e, ERR_USAGE, "set HOME: the key that signs "
+			       "records is kept there");
+	char *path = buf_cstr(&b);
+	for (char *s = path ? strchr(path + 1, '/') : NULL; s;
+	     s = strchr(s + 1, '/')) {
+		*s = 0;
+		(void)mkdir(path, 0700);
+		*s = '/';
+	}
+	if (!path || (mkdir(path, 0700) < 0 && errno != EEXIST))
+		return err_sys(e, "cannot make %s", path ? path : "it");
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? err_sys(e, "cannot open %s", path) : fd;
+}
+
+static int write_page(const char *file, struct bytes page, struct err *e)
+{
+	cleanup_fd int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC |
+				 O_CLOEXEC, 0600);
+	if (fd < 0)
+		return err_sys(e, "cannot write %s", file);
+	while (page.n) {
+		ssize_t n = write(fd, page.p, page.n);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return err_sys(e, "cannot write %s", file);
+		page.p += n;
+		page.n -= (size_t)n;
+	}
+	return 0;
+}
+
+static int make_page(struct account *a, struct buf *page, struct err *e)
+{
+	cleanup_buf struct buf lines = { 0 };
+	cleanup_fd int state = state_dir(e);
+	cleanup_fd int chain = openat(a->dir, CHAIN, O_RDONLY | O_CLOEXEC);
+	if (state < 0)
+		return -1;
+	if (chain < 0)
+		return err_sys(e, "the record is gone");
+	struct signer *s = signer_open(state, "key", e);
+	int rc = s ? slurp(chain, CHAIN_BYTES_MAX + (1u << 20), &lines, e) : -1;
+	if (rc == 0)
+		rc = page_put(page, bytes_str(a->run), buf_bytes(&lines), s, e);
+	signer_free(s);
+	return rc;
+}
+
+int account_write(struct account *a, const char *file, struct buf *name,
+		  struct err *e)
+{
+	cleanup_buf struct buf page = { 0 };
+	if (file)
+		buf_add_str(name, file);
+	else
+		buf_addf(name, "airlox-%s.html", a->run);
+	const char *to = buf_cstr(name);
+	if (!to)
+		return err_set(e, ERR_MEMORY, "out of memory");
+	if (make_page(a, &page, e) < 0 ||
+	    write_page(to, buf_bytes(&page), e) < 0)
+		return -1;
+	if (!a->failed)
+		return 0;
+	*e = a->why;
+	return err_prefix(e, "a part of the record is missing");
+}
+
+void account_free(struct account *a)
+{
+	chain_free(a->chain);
+	if (a->egress >= 0)
+		close(a->egress);
+	buf_free(&a->rest);
+	*a = (struct account){ .egress = -1 };
+}

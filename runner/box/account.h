@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * account: the record of a run while it happens: what it was, what it printed,
+ * what the broker decided, how it ended; and the signed page of it. */
+#ifndef RUNNER_BOX_ACCOUNT_H
+#define RUNNER_BOX_ACCOUNT_H
+
+#include "runner/policy/policy.h"
+#include "runner/record/chain.h"
+#include "runner/sandbox/box.h"
+
+struct account {
+	struct chain *chain;	/* NULL: none is kept */
+	char run[CHAIN_RUN + 1];
+	int dir;		/* where the chain is */
+	int egress;		/* the broker's file, to be read */
+	struct buf rest;	/* of it: a line that is not whole yet */
+	struct err why;		/* the first thing that went wrong */
+	bool failed;
+};
+
+/* dir is the caller's and outlives it.  -1 with e filled. */
+int account_open(struct account *a, int dir, const char *egress,
+		 struct err *e);
+void account_begin(struct account *a, const struct policy *p,
+		   const char *const *command);
+void account_say(struct account *a, const char *stream, struct bytes text);
+void account_follow(struct account *a);	/* what the broker has added */
+void account_end(struct account *a, const struct box_end *end, int code,
+		 const char *limits);
+/* The page, signed with the user's key, as file; NULL: airlox-RUN.html here.
+ * Its name goes to name.  -1: also where a part was lost. */
+int account_write(struct account *a, const char *file, struct buf *name,
+		  struct err *e);
+void account_free(struct account *a);
+
+#endif

@@ -6,6 +6,9 @@ of standard input, later lines are orders.  Answers are one a line.
     sdk.py send     `file DIR`: send_file of each in it, seconds it took
                     `text N`: N texts, one each 20 ms; when each left
     sdk.py stream   `texts N`: when each of N texts had come
+    sdk.py jobs     the published runner too, whose invite follows the
+                    other on the first line; `jobs N`: N times print(1),
+                    seconds each took, asking every 10 ms
 
 Times are CLOCK_MONOTONIC's, which all processes share.
 """
@@ -34,6 +37,22 @@ def send_texts(session, count):
         time.sleep(0.02)
 
 
+def start_runner(session, invite):
+    from peer_runner import Runner
+    Runner("theirs", invite)
+    lib.wait_for(lambda: [r for r in session.runners() if r.idle],
+                 "the published runner", 60)
+
+
+def run_jobs(session, count):
+    for _ in range(count):
+        began = time.monotonic()
+        result = session.run_python("print(1)\n").wait(60, poll=0.01)
+        if result.stdout != "1\n":
+            raise lib.Failed(f"the job: {result}")
+        print(time.monotonic() - began, flush=True)
+
+
 def watch(session):
     """The items as they come, as a program that waits for them has it."""
     items = session.stream()
@@ -45,17 +64,22 @@ def watch(session):
 
 
 def main():
-    session = Session.join(sys.stdin.readline().strip(),
+    invites = sys.stdin.readline().split()
+    session = Session.join(invites[0],
                            display_name="sdk-" + sys.argv[1],
                            cache_dir=f"{lib.T}/sdk-{sys.argv[1]}")
     if sys.argv[1] == "stream":
         watch(session)
         return
+    if sys.argv[1] == "jobs":
+        start_runner(session, invites[1])
     print("ready", flush=True)
     for line in sys.stdin:
         order, value = line.split()
         if order == "file":
             send_files(session, value)
+        elif order == "jobs":
+            run_jobs(session, int(value))
         else:
             send_texts(session, int(value))
 

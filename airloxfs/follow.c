@@ -211,17 +211,29 @@ void follow_job(struct follow *f, const struct job *j)
 	f->feed.done = f->failed = f->ran = false;
 }
 
+/* Whatever was heard first; a session that ended says so. */
+static int follow_until(struct follow *f, int64_t end_ms, struct err *e)
+{
+	f->feed.done = false;
+	if (feed_follow(&f->feed, end_ms, e) < 0)
+		return -1;
+	if (f->peer->state != PEER_CLOSED || f->result || f->failed)
+		return 0;
+	*e = f->peer->why;
+	return -1;
+}
+
 int follow_result(struct follow *f, int64_t end_ms, struct err *e)
 {
-	f->feed.done = f->result || f->failed;
-	if (!f->feed.done && feed_follow(&f->feed, end_ms, e) < 0)
+	int64_t end;
+
+	if (!f->result && !f->failed && follow_until(f, end_ms, e) < 0)
 		return -1;
 	if (f->result || !f->failed || !f->ran)
 		return 0;
 	/* who ran it may have said more than the relay knows */
-	f->feed.done = false;
-	int64_t end = clock_mono_ms() + GRACE_MS;
-	return feed_follow(&f->feed, end < end_ms ? end : end_ms, e);
+	end = clock_mono_ms() + GRACE_MS;
+	return follow_until(f, end < end_ms ? end : end_ms, e);
 }
 
 struct incoming *follow_file(struct follow *f, const struct out_file *out,

@@ -13,6 +13,7 @@ of standard input, later lines are orders.  Answers are one a line.
 Times are CLOCK_MONOTONIC's, which all processes share.
 """
 import os
+import signal
 import sys
 import time
 
@@ -39,6 +40,7 @@ def send_texts(session, count):
 
 def start_runner(session, invite):
     from peer_runner import Runner
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))   # ends it as well
     Runner("theirs", invite)
     lib.wait_for(lambda: [r for r in session.runners() if r.idle],
                  "the published runner", 60)

@@ -13,6 +13,7 @@
 #include "core/name.h"
 
 #define JOBS_DEPTH 16		/* directories below jobs/NAME */
+#define HELPER_PATH_MAX 480
 
 /* The files of a job that are ours. */
 static const struct row {
@@ -176,6 +177,8 @@ static struct node *out_dirs(struct submitted *s, char *path, char **last,
 void jobs_show_out(struct submitted *s, const struct jobs_out *o, bool hidden)
 {
 	char *path = strdup(o->path), *last;
+	/* the helper takes no longer paths */
+	hidden &= strlen(s->name) + strlen(o->path) < HELPER_PATH_MAX;
 	struct node *dir = path ? out_dirs(s, path, &last, hidden) : NULL;
 	struct node *n = dir ? tree_add(s->m->tree, dir, last, S_IFREG | 0444,
 					&jobs_out_ops, s) : NULL;

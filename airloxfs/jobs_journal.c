@@ -282,6 +282,8 @@ static int load_one(struct jobs *j, const struct json *doc, struct err *e)
 	*s = tmp;
 	if (s->n > j->newest)
 		j->newest = s->n;
+	if (!jobs_state_is_final(s->state))	/* what came live is gone */
+		s->text_n[JOBS_STDOUT] = s->text_n[JOBS_STDERR] = 0;
 	return read_sealed(s, sealed, e) < 0 || read_outs(s, out, e) < 0
 		? -1 : 0;
 }

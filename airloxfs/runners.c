@@ -409,6 +409,7 @@ struct runners *runners_new(struct jobs *j, struct err *e)
 	}
 	r->j = j;
 	r->last = &r->first;
+	r->asked = true;	/* as soon as there is a thread */
 	pthread_cond_init(&r->work, NULL);
 	for (size_t i = 0; i < p->n; i++)
 		runners_add(r, p->v[i], false);
@@ -425,7 +426,6 @@ int runners_start(struct runners *r, struct err *e)
 	r->wire = peer_wire(r->j->m->peer, e);
 	if (!r->wire)
 		return -1;
-	r->asked = true;
 	if (pthread_create(&r->thread, NULL, runners_thread, r))
 		return err_sys(e, "cannot start a thread");
 	r->has_thread = true;

@@ -47,7 +47,7 @@ int fsck_open_data(const char *dir, bool look, struct err *e)
 struct looking {
 	struct state st;
 	FILE *out;
-	size_t items, blobs, faults;
+	size_t items, jobs, blobs, faults;
 };
 
 static void say(struct looking *lk, const struct session *s,
@@ -135,6 +135,7 @@ static void look_at_item(struct looking *lk, struct session *s,
 	struct fact f;
 	struct err e;
 	lk->items++;
+	lk->jobs += it->job != NULL;
 	if (store_read(lk->st.store, &s->rec[s->event[it->seq]], &b, &e) < 0 ||
 	    fact_parse(&f, buf_bytes(&b), &e) < 0) {
 		say(lk, s, it, "its record cannot be read");
@@ -195,8 +196,9 @@ int fsck_run(const char *dir, FILE *out, struct err *e)
 			       dir);
 	}
 	look_at_all(&lk);
-	fprintf(out, "%zu sessions, %zu items, %zu blobs: %zu faults\n",
-		lk.st.session_n, lk.items, lk.blobs, lk.faults);
+	fprintf(out, "%zu sessions, %zu items, %zu jobs, %zu blobs: "
+		"%zu faults\n", lk.st.session_n, lk.items, lk.jobs,
+		lk.blobs, lk.faults);
 	store_close(lk.st.store);
 	state_free(&lk.st);
 	blobs_close(lk.st.blobs);

@@ -179,10 +179,11 @@ bool state_waits_for(const struct item *it, const struct participant *p)
 struct item *state_take_due(struct session *s)
 {
 	int64_t now_ms = s->due ? loop_mono_ms() : 0;
+	uint64_t before = s->due ? task_hold_before(s) : 0;
 	struct item *it;
 	while ((it = s->due)) {
 		s->due = it->next_due;
-		if (!task_holds(s, it, now_ms))
+		if (!task_holds(s, it, before, now_ms))
 			break;
 		it->next_due = s->held;
 		s->held = it;
@@ -195,9 +196,10 @@ struct item *state_take_due(struct session *s)
 void state_unhold(struct session *s)
 {
 	int64_t now_ms = s->held ? loop_mono_ms() : 0;
+	uint64_t before = s->held ? task_hold_before(s) : 0;
 	for (struct item **slot = &s->held; *slot;) {
 		struct item *it = *slot;
-		if (task_holds(s, it, now_ms)) {
+		if (task_holds(s, it, before, now_ms)) {
 			slot = &it->next_due;
 			continue;
 		}

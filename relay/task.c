@@ -70,15 +70,21 @@ bool task_needs(const struct participant *runner, const struct item *it)
 	return own && may_be_input(own, it);
 }
 
+uint64_t task_hold_before(const struct session *s)
+{
+	uint64_t before = 0;
+	for (const struct task *j = s->jobs; j; j = j->next)
+		if (j->any_input && j->item->seq > before)
+			before = j->item->seq;
+	return before;
+}
+
 bool task_holds(const struct session *s, const struct item *it,
-		int64_t now_ms)
+		uint64_t before, int64_t now_ms)
 {
 	if (it->kind != ITEM_FILE || s->m.mode != MODE_EXECUTE)
 		return false;
-	for (const struct task *j = s->jobs; j; j = j->next)
-		if (may_be_input(j, it))
-			return true;
-	return now_ms < it->hold_ms;
+	return it->seq < before || now_ms < it->hold_ms;
 }
 
 /* ---- routing ---- */

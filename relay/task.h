@@ -72,9 +72,10 @@ bool task_needs(const struct participant *runner, const struct item *it);
 
 /* Whether a file may yet be some job's input, though all who were to have it
  * do: for a while after it was posted, and while a job runs that does not say
- * which it needs. */
+ * which it needs.  before: task_hold_before's, of the session as it is. */
 bool task_holds(const struct session *s, const struct item *it,
-		int64_t now_ms);
+		uint64_t before, int64_t now_ms);
+uint64_t task_hold_before(const struct session *s);
 #define TASK_HOLD_MS (5 * MINUTE_MS)
 
 /* The runner for a target: approved, online, idle, and of those the one whose

@@ -14,6 +14,7 @@ import time
 
 sys.path.insert(0, os.environ["TOP"] + "/tests")
 import lib                                    # noqa: E402
+from relay_jobs import Hall, labels           # noqa: E402
 from relay_peer import Party, Peer, now_ms    # noqa: E402
 
 DATA = lib.T + "/relay"
@@ -55,9 +56,31 @@ def segments():
     return sorted(os.listdir(DATA + "/log"))
 
 
+def some_jobs(relay):
+    """One that is done, one that failed, one that runs."""
+    hall = Hall(relay, mode="open")
+    box = hall.runner("box", "small", approve=False)
+    jobs = {hall.given(): "done"}
+    hall.result(box, *jobs)
+    jobs[hall.job(labels("none"))[0]] = "failed"
+    jobs[hall.given()] = "running"
+    box.post(f"/jobs/{list(jobs)[2]}/claim")
+    return hall, box, jobs
+
+
+def look_at_jobs(hall, box, jobs):
+    """Which keep what they are, wherever their records have moved."""
+    lib.same({j: hall.state(j)[0] for j in jobs}, jobs, "jobs as they were")
+    row, = hall.olga.get("/runners").json["runners"]
+    lib.ok(row["job"] == list(jobs)[2] and '"small"' in row["signed_join"],
+           "and the runner, with its join")
+    lib.same(box.get(f"/items/{row['job']}/blob").status, 200, "its blob")
+
+
 def compaction(relay):
     stays, otto = new_session(relay)
     bob = stays.join("sender", "bob")
+    hall, box, jobs = some_jobs(relay)
     kept = fill(stays, otto, 20, 700)
     gone = fill(stays, otto, 20, 700)
     big = stays.post(otto, 300000, kind="file", type_="zip")
@@ -81,11 +104,14 @@ def compaction(relay):
         lib.ok(True, f"{full} KiB used before, {used()} after")
         all_there(bob, kept, "what stays is all there")
     audit = otto.get("/audit.jsonl").body
+    look_at_jobs(hall, box, jobs)
     relay.stop(signal.SIGKILL)
     code, out, err = fsck()
     lib.ok(code == 0 and " 0 faults" in out, f"fsck: {out.strip()} {err}")
     relay.start()
     all_there(bob, kept, "after kill -9 too")
+    look_at_jobs(hall, box, jobs)
+    hall.end()
     lib.same(otto.get("/audit.jsonl").body, audit, "the same audit trail")
     for id_ in gone:
         lib.same(otto.get(f"/items/{id_}/blob").status, 410,
@@ -195,7 +221,7 @@ def what_is_wrong(relay, big):
 
 
 def main():
-    relay = lib.Relay()
+    relay = lib.Relay("--runner-silent-s", "3600")
     stays, otto, bob, kept, big = compaction(relay)
     expiry(relay)
     copies(relay, stays, otto, kept)

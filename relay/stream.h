@@ -16,6 +16,10 @@ void stream_pump(struct conn *c);
 /* The relay stops: come back, but not all at once. */
 void stream_farewell(struct conn *c);
 void stream_keepalive(struct conn *c);
+/* For stream_turn.c.  Frames on their way: 1: all sent, 0: blocked, -1:
+ * broken; and the rest is for when there is room. */
+int stream_send_frames(struct conn *c, struct frame **f, size_t n);
+void stream_wait(struct conn *c);
 /* Mail from the hub, and a turn of the work that it brings: at most
  * STREAM_SLICE streams. */
 void stream_news(struct loop *l, struct channel *ch);

@@ -204,7 +204,7 @@ def passthrough(b):
     lib.same(b.ask("pass.test", "/p", sock=t)[0], 200,
              "passthrough shows the upstream's certificate")
     t.close()
-    lib.ok(b.last("end")["down"] > 100, "and is counted")
+    lib.ok(b.last("end", host="pass.test")["down"] > 100, "and is counted")
     s = b.tunnel("pass.test", sni="api.test")
     lib.same(b.ask("pass.test", sock=s)[0], 421, "another SNI is not carried")
 

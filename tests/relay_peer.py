@@ -9,6 +9,7 @@ import secrets
 import socket
 import struct
 import subprocess
+import threading
 import time
 
 import lib
@@ -81,6 +82,7 @@ class Party:
     def __init__(self, relay, mode="relay", created=None, expires=None,
                  most=1 << 20):
         self.relay, self.owner = relay, secrets.token_hex(32)
+        self.lock = threading.Lock()    # one question, one answer
         self.child = subprocess.Popen([SEALER], stdin=subprocess.PIPE,
                                       stdout=subprocess.PIPE, text=True)
         self.created = created or now_ms()
@@ -92,9 +94,10 @@ class Party:
         self.seeds = {}
 
     def sign(self, *words):
-        self.child.stdin.write(" ".join(map(str, words)) + "\n")
-        self.child.stdin.flush()
-        return self.child.stdout.readline().rstrip("\n")
+        with self.lock:
+            self.child.stdin.write(" ".join(map(str, words)) + "\n")
+            self.child.stdin.flush()
+            return self.child.stdout.readline().rstrip("\n")
 
     def create(self):
         return Peer(self.relay).post("/v1/sessions", self.manifest)

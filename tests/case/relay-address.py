@@ -36,20 +36,20 @@ def answer(s, data=OK):
 
 
 def connections(relay):
-    held = [dial(relay, "127.0.0.1") for _ in range(MOST)]
+    held = [dial(relay, "127.0.0.6") for _ in range(MOST)]
     lib.same([answer(s)[0] for s in held], [200] * MOST,
              f"{MOST} connections of one address")
-    with dial(relay, "127.0.0.1") as s:
+    with dial(relay, "127.0.0.6") as s:
         lib.ok(s.recv(4096).startswith(b"HTTP/1.1 429 ") and
                s.recv(1) == b"", "one more is told, and closed")
-    with dial(relay, "127.0.0.1") as s:
+    with dial(relay, "127.0.0.6") as s:
         lib.ok(answer(s) in (None, (429, 10)), "also when it asks at once")
     with dial(relay, "127.0.0.3") as s:
         lib.same(answer(s)[0], 200, "another address is served")
     held.pop().close()
 
     def back():
-        with dial(relay, "127.0.0.1") as s:
+        with dial(relay, "127.0.0.6") as s:
             return (answer(s) or [0])[0] == 200
     lib.wait_for(back, "room again when one has gone")
     for s in held:

@@ -160,6 +160,8 @@ static void set_state(struct mount *m)
 {
 	m->since_ms = clock_now_ms();
 	m->online = m->peer->state == PEER_ONLINE;
+	if (!m->online)
+		m->last_error = m->peer->why;
 	if (m->peer->state == PEER_CLOSED) {
 		m->closed = true;
 		snprintf(m->closed_why, sizeof m->closed_why, "%s",

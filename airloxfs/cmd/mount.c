@@ -217,10 +217,14 @@ static int parse(struct mounting *g, int argc, char **argv, struct err *e)
 static void describe(const struct mounting *g, struct report *r)
 {
 	const struct peer *p = g->m ? g->m->peer : NULL;
-	snprintf(r->state, sizeof r->state, "%s", !p ? "mounted" :
-		 g->m->closed ? "closed" : g->m->online ? "online" : "offline");
-	if (!p)
+	if (!p) {
+		snprintf(r->state, sizeof r->state, "mounted");
 		return;
+	}
+	mount_lock(g->m);
+	snprintf(r->state, sizeof r->state, "%s", g->m->closed ? "closed" :
+		 g->m->online ? "online" : "offline");
+	mount_unlock(g->m);
 	snprintf(r->session, sizeof r->session, "%s", p->manifest.session_id);
 	snprintf(r->role, sizeof r->role, "%s", role_word(p->invite.role));
 }
@@ -293,12 +297,14 @@ static void on_ready(void *arg)
 	char text[360] = "";
 	g->has_signals = pthread_create(&g->signals, NULL, signal_thread,
 					g) == 0;
+	mount_lock(g->m);
 	if (g->m->closed)
 		snprintf(text, sizeof text, "mounted for reading: %s",
 			 g->m->closed_why);
 	else if (!g->m->online)
 		snprintf(text, sizeof text, "mounted offline, the relay does "
-			 "not answer: %.200s", g->m->peer->why.why);
+			 "not answer: %.200s", g->m->last_error.why);
+	mount_unlock(g->m);
 	report(g, 0, text);
 	if (!g->front)
 		detach_stdio();

@@ -13,16 +13,19 @@ UV = "uv==0.13.9"
 
 
 def need_uv():
-    if os.path.exists(VENV + "/bin/uv"):
-        return
+    # A test beside this one may be in the middle of it.
     with open(VENV + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        if os.path.exists(VENV + "/uv-is-here"):
+            return
         done = subprocess.run([VENV + "/bin/pip", "install", "--no-input",
                                "-q", UV], text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT)
-    if done.returncode:
-        print(done.stdout)
-        lib.skip(f"{UV} cannot be installed here")
+        if done.returncode:
+            print(done.stdout)
+            lib.skip(f"{UV} cannot be installed here")
+        with open(VENV + "/uv-is-here", "w"):
+            pass
 
 
 def as_nobody():

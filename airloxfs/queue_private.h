@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
  * What the files of the queue room share, and nobody else: queue.c (which jobs
- * there are, and what is asked of the worker), queue_take.c (from an id to
- * verified files), queue_dir.c (the directory of a job), queue_file.c (what is
- * written there), queue_out.c (out/), queue_end.c (from files to a result),
- * queue_net.c (the relay's side), queue_journal.c. */
+ * there are), queue_work.c (what is asked of the worker), queue_hear.c (what
+ * others say), queue_take.c (from an id to verified files), queue_spec.c (what
+ * the runner is told), queue_dir.c (the directory of a job), queue_file.c and
+ * queue_ctl.c (what is written there), queue_out.c and queue_disk.c (out/),
+ * queue_end.c and queue_seal.c (from files to a result), queue_net.c (the
+ * relay's side), queue_journal.c. */
 #ifndef AIRLOXFS_QUEUE_PRIVATE_H
 #define AIRLOXFS_QUEUE_PRIVATE_H
 
@@ -146,15 +148,30 @@ void queue_unlist(struct queue_room *q, struct qjob *j);
 /* Without: */
 struct vault *queue_vault(struct queue_room *q, char kind, struct err *e);
 void queue_vault_end(struct queue_room *q, struct vault *v);	/* removed */
-void queue_ask(struct queue_room *q, enum qtask_kind kind, const char *id,
-	       struct qjob *j, int64_t due_ms, unsigned tries);
-bool queue_pause(struct queue_room *q, int64_t ms);	/* false: ending */
-/* The submitter, the relay or the session says that it is over. */
-void queue_cancel(struct queue_room *q, struct qjob *j, const char *why);
-void queue_cancel_id(struct mount *m, const char *id, const char *why);
+struct qjob *queue_find_held(struct queue_room *q, const char *id);
+/* Calls each for every job, with none of the locks. */
+void queue_each(struct queue_room *q,
+		void (*each)(struct queue_room *q, struct qjob *j,
+			     const char *why), const char *why);
 /* A line in log and events. */
 void queue_tell(struct mount *m, const char *id, const char *state,
 		const char *detail);
+
+/* --- queue_work.c --- */
+void queue_ask(struct queue_room *q, enum qtask_kind kind, const char *id,
+	       struct qjob *j, int64_t due_ms, unsigned tries);
+void queue_untask(struct queue_room *q, const char *id); /* but QT_SEAL */
+bool queue_is_fresh(struct queue_room *q, const char *id); /* nobody's yet */
+bool queue_pause(struct queue_room *q, int64_t ms);	/* false: ending */
+int queue_work_start(struct queue_room *q, struct err *e);
+void queue_work_stop(struct queue_room *q);
+/* What has ended is sealed; the worker is gone. */
+void queue_seal_rest(struct queue_room *q);
+
+/* --- queue_hear.c --- */
+/* The submitter, the relay or the session says that it is over. */
+void queue_cancel(struct queue_room *q, struct qjob *j, const char *why);
+void queue_cancel_id(struct mount *m, const char *id, const char *why);
 
 /* --- queue_journal.c --- */
 int queue_load(struct queue_room *q, struct err *e);
@@ -171,6 +188,12 @@ void queue_renew(struct queue_room *q);
  * that says so. */
 int queue_take(struct queue_room *q, const char *id, bool run, bool last,
 	       struct err *e);
+
+/* --- queue_spec.c --- */
+void queue_put_spec(struct buf *b, const struct mount *m,
+		    const struct incoming *inc, const struct payload *p);
+void queue_put_from(struct buf *b, struct mount *m,
+		    const struct incoming *inc);
 
 /* --- queue_dir.c --- */
 /* The directory with all that is in it, hidden.  With nothing held. */
@@ -191,10 +214,11 @@ void queue_dir_vanish(struct qjob *j);
 
 /* --- queue_file.c --- */
 extern const struct node_ops queue_stdout_ops, queue_stderr_ops,
-	queue_exit_ops, queue_reason_ops, queue_peak_ops, queue_ctl_ops;
+	queue_exit_ops, queue_reason_ops, queue_peak_ops;
 /* For ops whose data is a job: its reference goes. */
 void queue_node_free(struct node *n);
-uint64_t queue_size(struct mount *m, const struct node *n);
+/* queue_ctl.c */
+extern const struct node_ops queue_ctl_ops;
 
 /* --- queue_out.c --- */
 struct qout {
@@ -204,6 +228,11 @@ struct qout {
 extern const struct node_ops queue_out_ops, queue_out_file_ops;
 struct node *queue_out_add(struct qjob *j, struct node *dir, const char *name,
 			   mode_t mode, struct vault *v);
+
+/* --- queue_disk.c --- */
+/* The path below out/, of which top is the node; with the mount's lock. */
+void queue_out_path(struct buf *b, const struct node *n,
+		    const struct node *top);
 /* Every file of out/, held, in an order that does not change. */
 struct queue_file {
 	struct node *node;	/* its data: struct qout */
@@ -230,9 +259,10 @@ int queue_finish(struct qjob *j, enum result_status status, const char *reason,
 /* The result of a job that never ran here. */
 int queue_refuse(struct qjob *j, enum result_status status, const char *why,
 		 struct err *e);
-/* The worker: seals all of it into the outbox. */
-void queue_seal(struct queue_room *q, struct qjob *j);
 void queue_end_free(struct qend *end);
+
+/* --- queue_seal.c: the worker; all of it into the outbox --- */
+void queue_seal(struct queue_room *q, struct qjob *j);
 
 /* --- queue_net.c --- */
 int queue_net_start(struct queue_room *q, struct err *e);

@@ -299,7 +299,19 @@ def hostile(runner, sender):
     r = wait(job)
     lib.same((r.status, r.signed), ("refused", True), "another input")
     lib.ok(r.reason, r.reason)
-    lib.same(runner.jobs(), [], "neither appeared")
+    for name, mode, kind in (("fifo", 0o010666, "a fifo"),
+                             ("device", 0o020666, "a device")):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as z:
+            info = zipfile.ZipInfo(name)
+            info.create_system, info.external_attr = 3, mode << 16
+            z.writestr(info, b"")
+        with open(f"{where}/{name}.zip", "wb") as f:
+            f.write(out.getvalue())
+        ref = sender.send_file(f"{where}/{name}.zip")
+        r = wait(submit(sender, files=[ref]))
+        lib.same((r.status, r.signed), ("refused", True), kind)
+    lib.same(runner.jobs(), [], "none of them appeared")
 
 
 def killed(runner, sender):

@@ -398,7 +398,8 @@ void json_put_string(struct buf *b, struct bytes s)
 		put_escape(b, c);
 		from = i + 1;
 	}
-	buf_add(b, s.p + from, s.n - from);
+	if (s.n > from)		/* no bytes may be at NULL */
+		buf_add(b, s.p + from, s.n - from);
 	buf_add_byte(b, '"');
 }
 

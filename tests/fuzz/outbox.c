@@ -24,10 +24,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		post_free(o.first);
 		o.first = next;
 	}
-	while (o.outcomes) {
-		struct outcome *next = o.outcomes->next;
-		free(o.outcomes);
-		o.outcomes = next;
-	}
+	outbox_drop_outcomes(&o);
 	return 0;
 }

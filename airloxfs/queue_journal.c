@@ -80,11 +80,21 @@ int queue_note(struct queue_room *q, enum qknown kind, const struct qjob *j,
 
 /* --- reading --- */
 
-static void copy_str(char *to, size_t room, struct bytes s)
+/* A word of exactly n characters, or none. */
+static void take_word(struct json_reader *r, const char *key, char *to,
+		      size_t n)
 {
-	size_t n = s.n < room ? s.n : room - 1;
-	memcpy(to, s.p, n);
-	to[n] = 0;
+	struct bytes s = json_take_string(r, key);
+	bool good = s.n == n || s.n == 0;
+	for (size_t i = 0; good && i < s.n; i++)
+		good = s.p[i] > ' ' && s.p[i] < 0x7f;
+	if (!good) {
+		json_fail(r, key, "is no such word");
+		return;
+	}
+	if (s.n)
+		memcpy(to, s.p, s.n);
+	to[s.n] = 0;
 }
 
 static void keep_text(struct buf *to, struct bytes s)
@@ -101,15 +111,13 @@ static int parse(struct bytes record, struct qjob *j, struct err *e)
 	if (!doc)
 		return -1;
 	json_open(&r, doc, "queue record");
-	copy_str(j->code_sha256, sizeof j->code_sha256,
-		 json_take_string(&r, "code"));
+	take_word(&r, "code", j->code_sha256, 2 * HASH_SIZE);
 	keep_text(&end->err, json_take_string(&r, "err"));
 	end->err_cut = json_take_int(&r, "err_cut", 0, 1);
 	end->exit = json_take_int(&r, "exit", INT32_MIN, INT32_MAX);
 	end->has_exit = json_take_int(&r, "has_exit", 0, 1);
-	copy_str(j->id, sizeof j->id, json_take_string(&r, "id"));
-	copy_str(j->input_sha256, sizeof j->input_sha256,
-		 json_take_string(&r, "input"));
+	take_word(&r, "id", j->id, ITEM_ID);
+	take_word(&r, "input", j->input_sha256, 2 * HASH_SIZE);
 	int kind = (int)json_take_int(&r, "kind", QK_ASSIGNED, QK_KINDS - 1);
 	keep_text(&end->out, json_take_string(&r, "out"));
 	end->out_cut = json_take_int(&r, "out_cut", 0, 1);

@@ -35,7 +35,8 @@ def read_tour():
     """[command, what it prints] and so on, as the README has them."""
     with open(f"{TOP}/README.md", encoding="utf-8") as f:
         text = f.read()
-    text = text[text.index("## Five minutes"):text.index("## Install")]
+    text = text[text.index("## Five minutes"):]
+    text = text[:text.index("\n## ")]
     steps, inside = [], False
     for line in text.split("\n"):
         if line.startswith("    $ ") or line.startswith("    export"):

@@ -164,13 +164,15 @@ class Watch(threading.Thread):
     def run(self):
         while self.on:
             try:
-                with self.connect() as s, s.makefile("rb") as f:
+                with self.connect() as s:
                     self.sock = s
-                    for line in f:
-                        if line.startswith(b"id: "):
+                    answer = http.client.HTTPResponse(s)
+                    answer.begin()      # a proxy cuts it into chunks
+                    for line in iter(answer.readline, b""):
+                        if line.startswith(b"id: ") and line[-1:] == b"\n":
                             self.last = int(line[4:])
                             self.came.append((self.last, time.monotonic()))
-            except OSError:
+            except (OSError, http.client.HTTPException):
                 pass
             self.cuts += 1
             time.sleep(0.1)

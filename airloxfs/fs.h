@@ -84,6 +84,9 @@ struct node_ops {
 	double timeout_s;	/* how long the kernel may keep attributes */
 };
 
+/* ops->truncate of a file that keeps no bytes: `>` opens it all the same. */
+int fs_truncate_nothing(struct mount *m, struct node *n, uint64_t size);
+
 void fs_reply_error(struct fuse_req *req, int err);	/* 0: done */
 void fs_reply_data(struct fuse_req *req, const void *p, size_t n);
 /* n bytes at off of a vault (NULL: an empty one); `lock` guards it and *v. */

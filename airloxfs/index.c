@@ -6,18 +6,6 @@
 
 /* Every record has all fields, in the order of their names, empty where its
  * kind has no use for them: one shape to write, one to read. */
-static void put_int(struct buf *b, const char *key, int64_t v)
-{
-	json_put_key(b, key);
-	json_put_int(b, v);
-}
-
-static void put_str(struct buf *b, const char *key, struct bytes v)
-{
-	json_put_key(b, key);
-	json_put_string(b, v);
-}
-
 static void put_b64(struct buf *b, const char *key, const void *p, size_t n)
 {
 	json_put_key(b, key);
@@ -31,20 +19,21 @@ void index_put(struct buf *out, const struct index_record *r)
 	put_b64(out, "blob", i->blob_sha256, HASH_SIZE);
 	put_b64(out, "chunks", i->chunks.p, i->chunks.n);
 	put_b64(out, "content", i->blob.p, i->blob.n);
-	put_int(out, "cursor", r->cursor + 1);
-	put_str(out, "id", r->id);
-	put_int(out, "is_text", i->is_text);
-	put_int(out, "kind", (int64_t)r->kind);
-	put_str(out, "mime", i->mime);
-	put_str(out, "name", r->kind == INDEX_ITEM ? i->name : r->name);
-	put_str(out, "original", i->original);
+	json_put_key_int(out, "cursor", r->cursor + 1);
+	json_put_key_string(out, "id", r->id);
+	json_put_key_int(out, "is_text", i->is_text);
+	json_put_key_int(out, "kind", (int64_t)r->kind);
+	json_put_key_string(out, "mime", i->mime);
+	json_put_key_string(out, "name",
+			    r->kind == INDEX_ITEM ? i->name : r->name);
+	json_put_key_string(out, "original", i->original);
 	put_b64(out, "pub", r->pub, PRIM_PUB);
-	put_int(out, "seq", (int64_t)r->seq);
+	json_put_key_int(out, "seq", (int64_t)r->seq);
 	put_b64(out, "sha256", i->sha256, HASH_SIZE);
-	put_str(out, "text", r->text);
-	put_int(out, "view_n", (int64_t)i->view_n);
-	put_int(out, "view_off", (int64_t)i->view_off);
-	put_int(out, "wrapped", i->wrapped);
+	json_put_key_string(out, "text", r->text);
+	json_put_key_int(out, "view_n", (int64_t)i->view_n);
+	json_put_key_int(out, "view_off", (int64_t)i->view_off);
+	json_put_key_int(out, "wrapped", i->wrapped);
 	buf_add_byte(out, '}');
 }
 

@@ -181,18 +181,6 @@ static int save_all(const struct job_show *s, struct follow *f,
 
 /* --- JSON, keys in byte order --- */
 
-static void put_int(struct buf *b, const char *key, int64_t v)
-{
-	json_put_key(b, key);
-	json_put_int(b, v);
-}
-
-static void put_bool(struct buf *b, const char *key, bool v)
-{
-	json_put_key(b, key);
-	buf_add_str(b, v ? "true" : "false");
-}
-
 static void put_bytes(struct buf *b, const char *key, bool has,
 		      struct bytes s)
 {
@@ -223,7 +211,7 @@ static void put_out_files(struct buf *b, const struct payload *p)
 		put_bytes(b, "name", true, out->name);
 		json_put_key(b, "ref");
 		item_put_ref(b, &out->item);
-		put_int(b, "size", out->size);
+		json_put_key_int(b, "size", out->size);
 		buf_add_byte(b, '}');
 	}
 	buf_add_byte(b, ']');
@@ -242,20 +230,20 @@ static void put_result(struct buf *b, const struct follow *f,
 		buf_add_str(b, "null");
 	print_member(b, "job", f->job.ref.id);
 	put_out_files(b, p);
-	put_int(b, "peak_mem_mb", p->u.result.peak_mem_mb);
+	json_put_key_int(b, "peak_mem_mb", p->u.result.peak_mem_mb);
 	put_bytes(b, "reason", p->u.result.has_reason, p->u.result.reason);
 	put_pub(b, "runner", f->result->author.pub);
 	json_put_key(b, "saved");
 	buf_add_byte(b, '[');
 	buf_add(b, saved->data, saved->len);
 	buf_add_byte(b, ']');
-	put_bool(b, "signed", true);
+	json_put_key_bool(b, "signed", true);
 	print_member(b, "status", payload_status_word(p->u.result.status));
 	put_bytes(b, "stderr", true, p->u.result.err_text);
-	put_bool(b, "stderr_truncated", p->u.result.err_truncated);
+	json_put_key_bool(b, "stderr_truncated", p->u.result.err_truncated);
 	put_bytes(b, "stdout", true, p->u.result.out_text);
-	put_bool(b, "stdout_truncated", p->u.result.out_truncated);
-	put_int(b, "wall_ms", p->u.result.wall_ms);
+	json_put_key_bool(b, "stdout_truncated", p->u.result.out_truncated);
+	json_put_key_int(b, "wall_ms", p->u.result.wall_ms);
 	buf_add_byte(b, '}');
 }
 
@@ -388,7 +376,7 @@ void job_put_runner(struct buf *b, const struct shown_runner *r)
 	const struct runner_info *info = &j->runner;
 
 	buf_add_byte(b, '{');
-	put_bool(b, "approved", r->approved);
+	json_put_key_bool(b, "approved", r->approved);
 	print_member(b, "description", j->description);
 	print_member(b, "host", info->host);
 	print_member(b, "job", r->job[0] ? r->job : NULL);
@@ -400,10 +388,10 @@ void job_put_runner(struct buf *b, const struct shown_runner *r)
 	}
 	buf_add_byte(b, ']');
 	print_member(b, "name", info->name);
-	put_bool(b, "network_unblocked", info->network_unblocked);
-	put_bool(b, "online", r->online);
+	json_put_key_bool(b, "network_unblocked", info->network_unblocked);
+	json_put_key_bool(b, "online", r->online);
 	put_pub(b, "participant_pub", j->cert.pub);
-	put_bool(b, "rejected", r->rejected);
+	json_put_key_bool(b, "rejected", r->rejected);
 	print_member(b, "sandbox", sandbox_word(info->sandbox));
 	buf_add_byte(b, '}');
 }

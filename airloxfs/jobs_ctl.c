@@ -287,13 +287,7 @@ static int ctl_write(struct mount *m, struct handle *h, pid_t tid,
 	return ctl_lines(m, h->node, p, n, verb);
 }
 
-static int ctl_truncate(struct mount *m, struct node *n, uint64_t size)
-{
-	(void)m, (void)n, (void)size;
-	return 0;
-}
-
 const struct node_ops jobs_ctl_ops = {
 	.open = ctl_open, .read = text_read, .write = ctl_write,
-	.truncate = ctl_truncate, .timeout_s = 86400,
+	.truncate = fs_truncate_nothing, .timeout_s = 86400,
 };

@@ -284,12 +284,6 @@ static void new_read(struct mount *m, struct fuse_req *req, struct handle *h,
 	pthread_mutex_unlock(&new_lock);
 }
 
-static int new_truncate(struct mount *m, struct node *n, uint64_t size)
-{
-	(void)m, (void)n, (void)size;
-	return 0;
-}
-
 static void new_release(struct mount *m, struct handle *h)
 {
 	struct err e;
@@ -302,5 +296,5 @@ static void new_release(struct mount *m, struct handle *h)
 const struct node_ops jobs_new_ops = {
 	.open = new_open, .read = new_read, .write = new_write,
 	.flush = new_flush, .fsync = new_fsync, .release = new_release,
-	.truncate = new_truncate, .timeout_s = 86400,
+	.truncate = fs_truncate_nothing, .timeout_s = 86400,
 };

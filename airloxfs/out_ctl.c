@@ -247,13 +247,7 @@ static int octl_write(struct mount *m, struct handle *h, pid_t tid,
 	return ctl_lines(m, h->node, p, n, verb);
 }
 
-static int octl_truncate(struct mount *m, struct node *n, uint64_t size)
-{
-	(void)m, (void)n, (void)size;
-	return 0;
-}
-
 const struct node_ops out_ctl_ops = {
 	.open = octl_open, .read = text_read, .write = octl_write,
-	.truncate = octl_truncate, .timeout_s = 86400,
+	.truncate = fs_truncate_nothing, .timeout_s = 86400,
 };

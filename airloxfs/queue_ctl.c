@@ -161,15 +161,9 @@ static int qctl_write(struct mount *m, struct handle *h, pid_t tid,
 	return ctl_lines(m, h->node, p, n, verb);
 }
 
-static int no_truncate(struct mount *m, struct node *n, uint64_t size)
-{
-	(void)m, (void)n, (void)size;
-	return 0;
-}
-
 const struct node_ops queue_ctl_ops = {
 	.open = qctl_open, .read = text_read, .write = qctl_write,
-	.truncate = no_truncate, .free = queue_node_free,
+	.truncate = fs_truncate_nothing, .free = queue_node_free,
 	.timeout_s = 86400,
 };
 
@@ -234,5 +228,6 @@ static void ready_release(struct mount *m, struct handle *h)
 
 const struct node_ops queue_ready_ops = {
 	.open = ready_open, .write = ready_write, .release = ready_release,
-	.truncate = no_truncate, .changed = no_change, .timeout_s = 86400,
+	.truncate = fs_truncate_nothing, .changed = no_change,
+	.timeout_s = 86400,
 };

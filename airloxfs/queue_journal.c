@@ -16,18 +16,6 @@
 #define JOURNAL_OLD "queue.old"
 #define JOURNAL_MAX ((uint64_t)16 << 20)	/* bytes, then it is begun anew */
 
-static void put_int(struct buf *b, const char *key, int64_t v)
-{
-	json_put_key(b, key);
-	json_put_int(b, v);
-}
-
-static void put_str(struct buf *b, const char *key, struct bytes s)
-{
-	json_put_key(b, key);
-	json_put_string(b, s);
-}
-
 static void put_record(struct buf *b, enum qknown kind, const char *id,
 		       const struct qjob *j)
 {
@@ -35,22 +23,22 @@ static void put_record(struct buf *b, enum qknown kind, const char *id,
 	const struct qend *end = kind == QK_FINISHED ? &j->end : &none.end;
 	const struct qjob *o = j ? j : &none;
 	buf_add_byte(b, '{');
-	put_str(b, "code", bytes_str(o->code_sha256));
-	put_str(b, "err", buf_bytes(&end->err));
-	put_int(b, "err_cut", end->err_cut);
-	put_int(b, "exit", end->exit);
-	put_int(b, "has_exit", end->has_exit);
-	put_str(b, "id", bytes_str(id));
-	put_str(b, "input", bytes_str(o->input_sha256));
-	put_int(b, "kind", (int64_t)kind);
-	put_str(b, "out", buf_bytes(&end->out));
-	put_int(b, "out_cut", end->out_cut);
-	put_int(b, "peak", end->peak_mem_mb);
-	put_str(b, "reason", buf_bytes(&end->reason));
+	json_put_key_string(b, "code", bytes_str(o->code_sha256));
+	json_put_key_string(b, "err", buf_bytes(&end->err));
+	json_put_key_int(b, "err_cut", end->err_cut);
+	json_put_key_int(b, "exit", end->exit);
+	json_put_key_int(b, "has_exit", end->has_exit);
+	json_put_key_string(b, "id", bytes_str(id));
+	json_put_key_string(b, "input", bytes_str(o->input_sha256));
+	json_put_key_int(b, "kind", (int64_t)kind);
+	json_put_key_string(b, "out", buf_bytes(&end->out));
+	json_put_key_int(b, "out_cut", end->out_cut);
+	json_put_key_int(b, "peak", end->peak_mem_mb);
+	json_put_key_string(b, "reason", buf_bytes(&end->reason));
 	json_put_key(b, "sha");
 	json_put_b64(b, o->ref.sha256, HASH_SIZE);
-	put_int(b, "status", (int64_t)end->status);
-	put_int(b, "wall", end->wall_ms);
+	json_put_key_int(b, "status", (int64_t)end->status);
+	json_put_key_int(b, "wall", end->wall_ms);
 	buf_add_byte(b, '}');
 }
 

@@ -4,24 +4,6 @@
 #include "airloxfs/queue_private.h"
 #include "core/clear.h"
 
-static void put_str(struct buf *b, const char *key, struct bytes s)
-{
-	json_put_key(b, key);
-	json_put_string(b, s);
-}
-
-static void put_int(struct buf *b, const char *key, int64_t v)
-{
-	json_put_key(b, key);
-	json_put_int(b, v);
-}
-
-static void put_bool(struct buf *b, const char *key, bool v)
-{
-	json_put_key(b, key);
-	buf_add_str(b, v ? "true" : "false");
-}
-
 static void put_names(struct buf *b, const struct payload *p,
 		      const struct job_limits *l)
 {
@@ -46,19 +28,20 @@ void queue_put_spec(struct buf *b, const struct mount *m,
 {
 	const struct manifest *mf = &m->peer->manifest;
 	buf_add_byte(b, '{');
-	put_int(b, "created_ms", inc->env.header.created_at_ms);
-	put_str(b, "entry", p->u.job.filename);
-	put_str(b, "job", bytes_str(inc->env.header.id));
-	put_int(b, "memory_mb", p->u.job.has_memory ? p->u.job.memory_mb
-						    : mf->job.memory_mb);
-	put_bool(b, "network", mf->job.network);
-	put_int(b, "out_max_bytes", mf->max_item_bytes);
-	put_int(b, "out_max_files", QUEUE_OUT_FILES);
+	json_put_key_int(b, "created_ms", inc->env.header.created_at_ms);
+	json_put_key_string(b, "entry", p->u.job.filename);
+	json_put_key_string(b, "job", bytes_str(inc->env.header.id));
+	json_put_key_int(b, "memory_mb",
+			 p->u.job.has_memory ? p->u.job.memory_mb
+					     : mf->job.memory_mb);
+	json_put_key_bool(b, "network", mf->job.network);
+	json_put_key_int(b, "out_max_bytes", mf->max_item_bytes);
+	json_put_key_int(b, "out_max_files", QUEUE_OUT_FILES);
 	put_names(b, p, &mf->job);
-	put_bool(b, "return_out", mf->job.return_out);
-	put_str(b, "runtime", bytes_str(mf->job.runtime));
-	put_int(b, "seq", (int64_t)inc->seq);
-	put_int(b, "timeout_s", p->u.job.timeout_s);
+	json_put_key_bool(b, "return_out", mf->job.return_out);
+	json_put_key_string(b, "runtime", bytes_str(mf->job.runtime));
+	json_put_key_int(b, "seq", (int64_t)inc->seq);
+	json_put_key_int(b, "timeout_s", p->u.job.timeout_s);
 	buf_add_str(b, "}\n");
 }
 

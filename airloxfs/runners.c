@@ -327,15 +327,9 @@ static int rctl_write(struct mount *m, struct handle *h, pid_t tid,
 	return ctl_lines(m, h->node, p, n, verb);
 }
 
-static int rctl_truncate(struct mount *m, struct node *n, uint64_t size)
-{
-	(void)m, (void)n, (void)size;
-	return 0;
-}
-
 static const struct node_ops rctl_ops = {
 	.open = rctl_open, .read = text_read, .write = rctl_write,
-	.truncate = rctl_truncate, .timeout_s = 86400,
+	.truncate = fs_truncate_nothing, .timeout_s = 86400,
 };
 static const struct node_ops one_ops = { .timeout_s = 86400 };
 const struct node_ops runners_dir_ops = { .timeout_s = 86400 };

@@ -96,14 +96,8 @@ static void say_release(struct mount *m, struct handle *h)
 		outbox_say(m, buf_bytes(&h->bytes), NULL);
 }
 
-static int say_truncate(struct mount *m, struct node *n, uint64_t size)
-{
-	(void)m, (void)n, (void)size;
-	return 0;
-}
-
 const struct node_ops say_ops = {
 	.open = say_open, .write = say_write, .flush = say_flush,
-	.release = say_release, .truncate = say_truncate,
+	.release = say_release, .truncate = fs_truncate_nothing,
 	.timeout_s = 86400,
 };

@@ -414,3 +414,21 @@ void json_put_b64(struct buf *b, const void *p, size_t n)
 	enc_b64(b, p, n);
 	buf_add_byte(b, '"');
 }
+
+void json_put_key_string(struct buf *b, const char *key, struct bytes s)
+{
+	json_put_key(b, key);
+	json_put_string(b, s);
+}
+
+void json_put_key_int(struct buf *b, const char *key, int64_t v)
+{
+	json_put_key(b, key);
+	json_put_int(b, v);
+}
+
+void json_put_key_bool(struct buf *b, const char *key, bool v)
+{
+	json_put_key(b, key);
+	buf_add_str(b, v ? "true" : "false");
+}

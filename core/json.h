@@ -80,5 +80,9 @@ void json_put_sep(struct buf *b);	/* [,] before an array's element */
 void json_put_string(struct buf *b, struct bytes s);	/* escaped, quoted */
 void json_put_int(struct buf *b, int64_t v);
 void json_put_b64(struct buf *b, const void *p, size_t n); /* quoted */
+/* A member: its key and its value. */
+void json_put_key_string(struct buf *b, const char *key, struct bytes s);
+void json_put_key_int(struct buf *b, const char *key, int64_t v);
+void json_put_key_bool(struct buf *b, const char *key, bool v);
 
 #endif

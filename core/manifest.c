@@ -277,22 +277,10 @@ void manifest_free(struct manifest *m)
 
 /* --- writing --- */
 
-static void put_bool(struct buf *b, const char *key, bool v)
-{
-	json_put_key(b, key);
-	buf_add_str(b, v ? "true" : "false");
-}
-
 static void put_key(struct buf *b, const char *key, const uint8_t *pub)
 {
 	json_put_key(b, key);
 	json_put_b64(b, pub, PRIM_PUB);
-}
-
-static void put_int(struct buf *b, const char *key, int64_t v)
-{
-	json_put_key(b, key);
-	json_put_int(b, v);
 }
 
 static void put_str(struct buf *b, const char *key, const char *v)
@@ -304,9 +292,9 @@ static void put_str(struct buf *b, const char *key, const char *v)
 static void put_limits(struct buf *b, const struct job_limits *job)
 {
 	buf_add_byte(b, '{');
-	put_bool(b, "approve_runners", job->approve_runners);
-	put_int(b, "memory_mb", job->memory_mb);
-	put_bool(b, "network", job->network);
+	json_put_key_bool(b, "approve_runners", job->approve_runners);
+	json_put_key_int(b, "memory_mb", job->memory_mb);
+	json_put_key_bool(b, "network", job->network);
 	json_put_key(b, "packages");
 	buf_add_byte(b, '[');
 	for (size_t i = 0; i < job->package_n; i++) {
@@ -314,9 +302,9 @@ static void put_limits(struct buf *b, const struct job_limits *job)
 		json_put_string(b, bytes_str(job->packages[i]));
 	}
 	buf_add_byte(b, ']');
-	put_bool(b, "return_out", job->return_out);
+	json_put_key_bool(b, "return_out", job->return_out);
 	put_str(b, "runtime", job->runtime);
-	put_int(b, "timeout_s", job->timeout_s);
+	json_put_key_int(b, "timeout_s", job->timeout_s);
 	buf_add_byte(b, '}');
 }
 
@@ -345,7 +333,7 @@ static void put_manifest(struct buf *b, const struct manifest *m)
 {
 	buf_add_byte(b, '{');
 	put_types(b, m);
-	put_int(b, "created_at_ms", m->created_at_ms);
+	json_put_key_int(b, "created_at_ms", m->created_at_ms);
 	json_put_key(b, "expires_at_ms");
 	if (m->expires_at_ms == MANIFEST_FOREVER)
 		buf_add_str(b, "null");
@@ -356,12 +344,12 @@ static void put_manifest(struct buf *b, const struct manifest *m)
 		put_limits(b, &m->job);
 	else
 		buf_add_str(b, "null");
-	put_int(b, "max_item_bytes", m->max_item_bytes);
+	json_put_key_int(b, "max_item_bytes", m->max_item_bytes);
 	put_str(b, "mode", modes[m->mode]);
 	put_key(b, "owner_pub", m->pub[ROLE_OWNER]);
 	put_roles(b, m);
 	put_str(b, "session_id", m->session_id);
-	put_int(b, "v", 1);
+	json_put_key_int(b, "v", 1);
 	buf_add_byte(b, '}');
 }
 

@@ -15,15 +15,9 @@ static void put_frame(struct buf *out, struct buf *meta)
 	buf_add(out, meta->data, meta->len);
 }
 
-static void put_str(struct buf *b, const char *key, struct bytes s)
-{
-	json_put_key(b, key);
-	json_put_string(b, s);
-}
-
 static void put_type(struct buf *b, enum item_kind kind)
 {
-	put_str(b, "type", bytes_str(item_kind_word(kind)));
+	json_put_key_string(b, "type", bytes_str(item_kind_word(kind)));
 	buf_add_byte(b, '}');
 }
 
@@ -32,7 +26,7 @@ void payload_put_text(struct buf *out, struct bytes text)
 	cleanup_buf struct buf meta = { 0 };
 
 	buf_add_byte(&meta, '{');
-	put_str(&meta, "text", text);
+	json_put_key_string(&meta, "text", text);
 	put_type(&meta, ITEM_TEXT);
 	put_frame(out, &meta);
 }
@@ -42,8 +36,8 @@ void payload_put_file(struct buf *out, struct bytes mime, struct bytes name)
 	cleanup_buf struct buf meta = { 0 };
 
 	buf_add_byte(&meta, '{');
-	put_str(&meta, "mime", mime);
-	put_str(&meta, "name", name);
+	json_put_key_string(&meta, "mime", mime);
+	json_put_key_string(&meta, "name", name);
 	put_type(&meta, ITEM_FILE);
 	put_frame(out, &meta);
 }
@@ -55,7 +49,8 @@ void payload_put_event(struct buf *out, enum event_kind event,
 	cleanup_buf struct buf meta = { 0 };
 
 	buf_add_byte(&meta, '{');
-	put_str(&meta, "event", bytes_str(payload_event_word(event)));
+	json_put_key_string(&meta, "event",
+			    bytes_str(payload_event_word(event)));
 	if (event == EVENT_JOB_CANCEL) {
 		json_put_key(&meta, "job");
 		item_put_ref(&meta, job);
@@ -89,18 +84,6 @@ static void put_strings(struct buf *b, const char *key, const struct bytes *v,
 	buf_add_byte(b, ']');
 }
 
-static void put_int(struct buf *b, const char *key, int64_t v)
-{
-	json_put_key(b, key);
-	json_put_int(b, v);
-}
-
-static void put_bool(struct buf *b, const char *key, bool v)
-{
-	json_put_key(b, key);
-	buf_add_str(b, v ? "true" : "false");
-}
-
 static void put_ref(struct buf *b, const char *key, const struct item_ref *ref)
 {
 	json_put_key(b, key);
@@ -127,12 +110,13 @@ void payload_put_target(struct buf *out, const struct target *t)
 		put_strings(out, "labels", t->labels, t->label_n);
 		break;
 	case TARGET_RUNNER:
-		put_str(out, "name", t->name);
+		json_put_key_string(out, "name", t->name);
 		json_put_key(out, "participant_pub");
 		json_put_b64(out, t->pub, PRIM_PUB);
 		break;
 	}
-	put_str(out, "type", bytes_str(payload_target_word(t->kind)));
+	json_put_key_string(out, "type",
+			    bytes_str(payload_target_word(t->kind)));
 	buf_add_byte(out, '}');
 }
 
@@ -141,8 +125,8 @@ void payload_put_job(struct buf *out, const struct payload *p)
 	cleanup_buf struct buf meta = { 0 };
 
 	buf_add_byte(&meta, '{');
-	put_str(&meta, "code", p->u.job.code);
-	put_str(&meta, "filename", p->u.job.filename);
+	json_put_key_string(&meta, "code", p->u.job.code);
+	json_put_key_string(&meta, "filename", p->u.job.filename);
 	json_put_key(&meta, "files");
 	buf_add_byte(&meta, '[');
 	for (size_t i = 0; i < p->u.job.file_n; i++) {
@@ -154,10 +138,10 @@ void payload_put_job(struct buf *out, const struct payload *p)
 		   p->u.job.memory_mb);
 	put_strings(&meta, "requirements", p->u.job.requirements,
 		    p->u.job.requirement_n);
-	put_str(&meta, "runtime", p->u.job.runtime);
+	json_put_key_string(&meta, "runtime", p->u.job.runtime);
 	json_put_key(&meta, "target");
 	payload_put_target(&meta, &p->u.job.target);
-	put_int(&meta, "timeout_s", p->u.job.timeout_s);
+	json_put_key_int(&meta, "timeout_s", p->u.job.timeout_s);
 	put_type(&meta, ITEM_JOB);
 	put_frame(out, &meta);
 }
@@ -171,8 +155,8 @@ static void put_out_files(struct buf *b, const struct payload *p)
 		json_put_sep(b);
 		buf_add_byte(b, '{');
 		put_ref(b, "item", &f->item);
-		put_str(b, "name", f->name);
-		put_int(b, "size", f->size);
+		json_put_key_string(b, "name", f->name);
+		json_put_key_int(b, "size", f->size);
 		buf_add_byte(b, '}');
 	}
 	buf_add_byte(b, ']');
@@ -183,26 +167,27 @@ void payload_put_result(struct buf *out, const struct payload *p)
 	cleanup_buf struct buf meta = { 0 };
 
 	buf_add_byte(&meta, '{');
-	put_str(&meta, "code_sha256", p->u.result.code_sha256);
+	json_put_key_string(&meta, "code_sha256", p->u.result.code_sha256);
 	put_int_or(&meta, "exit_code", p->u.result.has_exit,
 		   p->u.result.exit_code);
-	put_str(&meta, "input_sha256", p->u.result.input_sha256);
+	json_put_key_string(&meta, "input_sha256", p->u.result.input_sha256);
 	put_ref(&meta, "job", &p->u.result.job);
 	put_out_files(&meta, p);
-	put_int(&meta, "peak_mem_mb", p->u.result.peak_mem_mb);
+	json_put_key_int(&meta, "peak_mem_mb", p->u.result.peak_mem_mb);
 	json_put_key(&meta, "reason");
 	if (p->u.result.has_reason)
 		json_put_string(&meta, p->u.result.reason);
 	else
 		buf_add_str(&meta, "null");
-	put_str(&meta, "status", bytes_str(payload_status_word(p->u.result.status)));
-	put_str(&meta, "stderr", p->u.result.err_text);
-	put_bool(&meta, "stderr_truncated", p->u.result.err_truncated);
-	put_str(&meta, "stdout", p->u.result.out_text);
-	put_bool(&meta, "stdout_truncated", p->u.result.out_truncated);
+	json_put_key_string(&meta, "status", bytes_str(
+		payload_status_word(p->u.result.status)));
+	json_put_key_string(&meta, "stderr", p->u.result.err_text);
+	json_put_key_bool(&meta, "stderr_truncated", p->u.result.err_truncated);
+	json_put_key_string(&meta, "stdout", p->u.result.out_text);
+	json_put_key_bool(&meta, "stdout_truncated", p->u.result.out_truncated);
 	json_put_key(&meta, "type");
 	json_put_string(&meta, bytes_str(item_kind_word(ITEM_RESULT)));
-	put_int(&meta, "wall_ms", p->u.result.wall_ms);
+	json_put_key_int(&meta, "wall_ms", p->u.result.wall_ms);
 	buf_add_byte(&meta, '}');
 	put_frame(out, &meta);
 }

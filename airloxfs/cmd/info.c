@@ -13,18 +13,6 @@
 
 /* --- JSON --- */
 
-static void put_int(struct buf *b, const char *key, int64_t v)
-{
-	json_put_key(b, key);
-	json_put_int(b, v);
-}
-
-static void put_bool(struct buf *b, const char *key, bool v)
-{
-	json_put_key(b, key);
-	buf_add_str(b, v ? "true" : "false");
-}
-
 /* An element needs the same comma that a member does. */
 static void put_element(struct buf *b, const char *text)
 {
@@ -42,17 +30,17 @@ static void put_limits(struct buf *b, const struct manifest *m)
 		return;
 	}
 	buf_add_byte(b, '{');
-	put_bool(b, "approve_runners", j->approve_runners);
-	put_int(b, "memory_mb", j->memory_mb);
-	put_bool(b, "network", j->network);
+	json_put_key_bool(b, "approve_runners", j->approve_runners);
+	json_put_key_int(b, "memory_mb", j->memory_mb);
+	json_put_key_bool(b, "network", j->network);
 	json_put_key(b, "packages");
 	buf_add_byte(b, '[');
 	for (size_t i = 0; i < j->package_n; i++)
 		put_element(b, j->packages[i]);
 	buf_add_byte(b, ']');
-	put_bool(b, "return_out", j->return_out);
+	json_put_key_bool(b, "return_out", j->return_out);
 	print_member(b, "runtime", j->runtime);
-	put_int(b, "timeout_s", j->timeout_s);
+	json_put_key_int(b, "timeout_s", j->timeout_s);
 	buf_add_byte(b, '}');
 }
 
@@ -64,7 +52,7 @@ static void put_participant(struct buf *b, const struct participant *q)
 	print_member(b, "description", q->join.description);
 	print_member(b, "display_name", q->join.display_name);
 	print_member(b, "kind", client_kind_word(q->join.kind));
-	put_bool(b, "left", q->left);
+	json_put_key_bool(b, "left", q->left);
 	json_put_key(b, "participant_pub");
 	json_put_b64(b, q->join.cert.pub, PRIM_PUB);
 	print_member(b, "role", role_word(q->join.cert.role));
@@ -86,7 +74,7 @@ static int print_json(const struct peer *p)
 	else
 		json_put_int(&b, m->expires_at_ms);
 	put_limits(&b, m);
-	put_int(&b, "max_item_bytes", m->max_item_bytes);
+	json_put_key_int(&b, "max_item_bytes", m->max_item_bytes);
 	print_member(&b, "mode", m->mode == MODE_RELAY ? "relay" : "execute");
 	json_put_key(&b, "participants");
 	buf_add_byte(&b, '[');

@@ -5,16 +5,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "core/clear.h"
-#include "core/prim.h"
 #include "runner/box/slurp.h"
+#include "runner/box/state.h"
 #include "runner/policy/show.h"
 #include "runner/record/page.h"
-
-#define CHAIN "record"
 
 static int64_t wall_ms(void)
 {
@@ -23,27 +20,14 @@ static int64_t wall_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* 20261130-021500-1f2e: names sort by time, and two never meet. */
-static void name_run(char run[CHAIN_RUN + 1])
+int account_open(struct account *a, const struct rundir *d, struct err *e)
 {
-	time_t now = time(NULL);
-	struct tm tm;
-	char day[24];
-	uint16_t tail;
-	gmtime_r(&now, &tm);
-	strftime(day, sizeof day, "%Y%m%d-%H%M%S", &tm);
-	prim_random(&tail, sizeof tail);
-	snprintf(run, CHAIN_RUN + 1, "%s-%04x", day, tail);
-}
-
-int account_open(struct account *a, int dir, const char *egress, struct err *e)
-{
-	*a = (struct account){ .egress = -1, .dir = dir };
-	name_run(a->run);
-	a->egress = open(egress, O_RDONLY | O_CLOEXEC);
+	*a = (struct account){ .egress = -1, .dir = d->dir };
+	strcpy(a->run, d->run);
+	a->egress = openat(d->dir, RUNDIR_EGRESS, O_RDONLY | O_CLOEXEC);
 	if (a->egress < 0)
 		return err_sys(e, "cannot read the broker's account");
-	a->chain = chain_new(dir, CHAIN, a->run, e);
+	a->chain = chain_new(d->dir, RUNDIR_RECORD, a->run, e);
 	return a->chain ? 0 : -1;
 }
 
@@ -153,31 +137,6 @@ void account_end(struct account *a, const struct box_end *end, int code,
 		add(a, PART_END, buf_bytes(&b));
 }
 
-/* ${XDG_STATE_HOME:-~/.local/state}/airlox-box, made as needed. */
-static int state_dir(struct err *e)
-{
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	cleanup_buf struct buf b = { 0 };
-	if (state && *state == '/')
-		buf_addf(&b, "%s/airlox-box", state);
-	else if (home && *home == '/')
-		buf_addf(&b, "%s/.local/state/airlox-box", home);
-	else
-		return err_set(e, ERR_USAGE, "set HOME: the key that signs "
-			       "records is kept there");
-	char *path = buf_cstr(&b);
-	for (char *s = path ? strchr(path + 1, '/') : NULL; s;
-	     s = strchr(s + 1, '/')) {
-		*s = 0;
-		(void)mkdir(path, 0700);
-		*s = '/';
-	}
-	if (!path || (mkdir(path, 0700) < 0 && errno != EEXIST))
-		return err_sys(e, "cannot make %s", path ? path : "it");
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd < 0 ? err_sys(e, "cannot open %s", path) : fd;
-}
-
 static int write_page(const char *file, struct bytes page, struct err *e)
 {
 	cleanup_fd int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC |
@@ -199,8 +158,8 @@ static int write_page(const char *file, struct bytes page, struct err *e)
 static int make_page(struct account *a, struct buf *page, struct err *e)
 {
 	cleanup_buf struct buf lines = { 0 };
-	cleanup_fd int state = state_dir(e);
-	cleanup_fd int chain = openat(a->dir, CHAIN, O_RDONLY | O_CLOEXEC);
+	cleanup_fd int state = state_open(e);
+	cleanup_fd int chain = openat(a->dir, RUNDIR_RECORD, O_RDONLY | O_CLOEXEC);
 	if (state < 0)
 		return -1;
 	if (chain < 0)

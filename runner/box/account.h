@@ -5,6 +5,7 @@
 #ifndef RUNNER_BOX_ACCOUNT_H
 #define RUNNER_BOX_ACCOUNT_H
 
+#include "runner/box/rundir.h"
 #include "runner/policy/policy.h"
 #include "runner/record/chain.h"
 #include "runner/sandbox/box.h"
@@ -12,16 +13,16 @@
 struct account {
 	struct chain *chain;	/* NULL: none is kept */
 	char run[CHAIN_RUN + 1];
-	int dir;		/* where the chain is */
-	int egress;		/* the broker's file, to be read */
+	int dir;		/* where the chain is: the run's */
+	int egress;		/* the broker's account, to be read */
 	struct buf rest;	/* of it: a line that is not whole yet */
 	struct err why;		/* the first thing that went wrong */
 	bool failed;
 };
 
-/* dir is the caller's and outlives it.  -1 with e filled. */
-int account_open(struct account *a, int dir, const char *egress,
-		 struct err *e);
+/* In the run's directory, which outlives it; the broker's file is there.  -1
+ * with e filled. */
+int account_open(struct account *a, const struct rundir *d, struct err *e);
 void account_begin(struct account *a, const struct policy *p,
 		   const char *const *command);
 void account_say(struct account *a, const char *stream, struct bytes text);

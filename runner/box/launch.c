@@ -10,10 +10,12 @@
 #include <sys/stat.h>
 
 #include "runner/box/account.h"
+#include "runner/box/begin.h"
 #include "runner/box/check.h"
 #include "runner/box/doors.h"
 #include "runner/box/flags.h"
 #include "runner/box/room.h"
+#include "runner/box/rundir.h"
 #include "runner/box/say.h"
 #include "runner/box/slurp.h"
 #include "runner/box/way.h"
@@ -39,11 +41,13 @@ struct launch {
 	struct box box;
 	struct doors doors;
 	struct account account;
-	int egress, dir;		/* the scratch directory itself */
+	struct rundir run;
+	int egress, journal;	/* the box's copy of the account, and ours */
 	int64_t said_bytes;
 	char egress_path[PATH_MAX + 64];
 	uint64_t copied_bytes;
 	bool has_site, has_scratch, has_box;
+	bool keeps_run;		/* its record could not be written: for reap */
 };
 
 static volatile sig_atomic_t stop;
@@ -122,22 +126,23 @@ static int prepare(struct launch *l, struct err *e)
 			 l->site.root ? l->site.gid : (gid_t)-1, e) < 0)
 		return -1;
 	l->has_scratch = true;
+	snprintf(l->run.scratch, sizeof l->run.scratch, "%.*s",
+		 (int)(strlen(l->scratch.work_path) - strlen("/work")),
+		 l->scratch.work_path);
+	if (rundir_put(&l->run, e) < 0)
+		return -1;
 	for (size_t i = 0; i < l->policy->file_n; i++)
 		if (l->policy->file[i].mode == POLICY_COPY &&
 		    copy_one(l, i, e) < 0)
 			return -1;
-	l->dir = openat(l->scratch.base, l->scratch.name, O_RDONLY |
-			O_DIRECTORY | O_CLOEXEC);
-	if (l->dir < 0)
-		return err_sys(e, "cannot open the scratch directory");
 	if (open_egress(l, e) < 0)
 		return -1;
-	if (!l->o.no_record &&
-	    account_open(&l->account, l->dir, l->egress_path, e) < 0)
+	if (!l->o.no_record && account_open(&l->account, &l->run, e) < 0)
 		return -1;
 	account_begin(&l->account, l->policy,
 		      (const char *const *)l->o.command);
-	if (way_open(&l->way, buf_bytes(&l->text), l->egress, e) < 0)
+	if (way_open(&l->way, buf_bytes(&l->text), l->egress, l->journal,
+		     e) < 0)
 		return err_prefix(e, "%s", l->o.policy);
 	return 0;
 }
@@ -194,7 +199,9 @@ static int start(struct launch *l, struct err *e)
 	if (box_start(&l->box, &ask, e) < 0)
 		return -1;
 	l->has_box = true;
-	return 0;
+	l->run.broker = rundir_process(l->way.broker);
+	l->run.keeper = rundir_process(l->box.keeper);
+	return rundir_say(&l->run, RUNDIR_RUNNING, NULL, e);
 }
 
 /* --- while it runs --- */
@@ -298,7 +305,9 @@ static int write_record(struct launch *l, const struct box_end *end, int code)
 	account_end(&l->account, end, code,
 		    cgroup_word(l->site.cgroups.kind));
 	if (account_write(&l->account, l->o.record, &name, &e) < 0) {
-		say_note("no whole record: %s", e.why);
+		l->keeps_run = !l->account.failed;
+		say_note("no whole record: %s%s", e.why, l->keeps_run ?
+			 "; airlox-box reap --yes tries once more" : "");
 		return code ? code : err_exit(e.code);
 	}
 	say_note("record: %s", buf_cstr(&name));
@@ -308,10 +317,8 @@ static int write_record(struct launch *l, const struct box_end *end, int code)
 static void clean_up(struct launch *l)
 {
 	account_free(&l->account);
-	if (l->has_scratch)
-		unlinkat(l->dir, "record", 0);
-	if (l->dir >= 0)
-		close(l->dir);
+	if (l->journal >= 0)
+		close(l->journal);
 	if (l->egress >= 0)
 		close(l->egress);
 	if (!l->o.egress && l->has_scratch)
@@ -329,6 +336,10 @@ static void clean_up(struct launch *l)
 	plan_free(&l->plan);
 	buf_free(&l->text);
 	policy_free(l->policy);
+	if (l->keeps_run)
+		rundir_close(&l->run);
+	else
+		rundir_remove(&l->run);
 }
 
 static int launch(struct launch *l, struct err *e)
@@ -339,16 +350,19 @@ static int launch(struct launch *l, struct err *e)
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGHUP, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	if (read_policy(l, e) < 0 || prepare(l, e) < 0 ||
-	    make_plan(l, e) < 0 || start(l, e) < 0)
+	if (read_policy(l, e) < 0 ||
+	    begin_run(&l->run, &l->o, &l->journal, e) < 0 ||
+	    prepare(l, e) < 0 || make_plan(l, e) < 0 || start(l, e) < 0)
 		return -1;
 	pump(l, &end);
+	(void)rundir_say(&l->run, RUNDIR_ENDING, NULL, NULL);
 	return write_record(l, &end, verdict(&end));
 }
 
 int launch_main(int argc, char **argv)
 {
-	struct launch l = { .egress = -1, .dir = -1,
+	struct launch l = { .egress = -1, .journal = -1,
+			    .run = { .runs = -1, .dir = -1, .lock = -1 },
 			    .account = { .egress = -1 }, .box = { .keeper = -1 },
 			    .way = { .broker = -1, .control = -1 } };
 	struct err e = { 0 };

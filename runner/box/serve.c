@@ -31,7 +31,7 @@ int serve_main(void)
 	raise_limit();
 	/* a descriptor of this process's start that is none of ours is none of
 	 * its business */
-	closefrom(SERVE_EGRESS_FD + 1);
+	closefrom(SERVE_COPY_FD + 1);
 	p = check_read_fd(SERVE_POLICY_FD, "the policy", &e);
 	close(SERVE_POLICY_FD);
 	if (!p) {
@@ -40,9 +40,10 @@ int serve_main(void)
 		send(SERVE_CONTROL_FD, text, (size_t)n, MSG_NOSIGNAL);
 		return err_exit(e.code);
 	}
-	for (int fd = SERVE_CONTROL_FD; fd <= SERVE_EGRESS_FD; fd++)
+	int copy = fcntl(SERVE_COPY_FD, F_GETFD) < 0 ? -1 : SERVE_COPY_FD;
+	for (int fd = SERVE_CONTROL_FD; fd <= SERVE_COPY_FD; fd++)
 		fcntl(fd, F_SETFD, FD_CLOEXEC);
-	int r = broker_run(SERVE_CONTROL_FD, SERVE_EGRESS_FD, p);
+	int r = broker_run(SERVE_CONTROL_FD, SERVE_EGRESS_FD, copy, p);
 	policy_free(p);
 	return r;
 }

@@ -29,12 +29,13 @@ static int text_file(struct bytes text, struct err *e)
 }
 
 /* First away from the low numbers, then each to its own. */
-static _Noreturn void become_broker(int control, int policy, int egress)
+static _Noreturn void become_broker(int control, int policy, int egress,
+				    int copy)
 {
-	int at[3] = { control, policy, egress };
-	for (int i = 0; i < 3; i++)
+	int at[4] = { control, policy, egress, copy };
+	for (int i = 0; i < 4; i++)
 		at[i] = fcntl(at[i], F_DUPFD_CLOEXEC, HIGH);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		if (at[i] < 0 || dup2(at[i], SERVE_CONTROL_FD + i) < 0)
 			_exit(127);
 	/* a signal from the terminal is for the box: the broker ends by its
@@ -63,7 +64,8 @@ static int wait_ready(struct way *w, struct err *e)
 	return err_set(e, ERR_SYS, "the broker did not start");
 }
 
-int way_open(struct way *w, struct bytes policy, int egress, struct err *e)
+int way_open(struct way *w, struct bytes policy, int egress, int copy,
+	     struct err *e)
 {
 	int pair[2];
 	*w = (struct way){ .broker = -1, .control = -1 };
@@ -74,7 +76,7 @@ int way_open(struct way *w, struct bytes policy, int egress, struct err *e)
 		return err_sys(e, "cannot make a socket for the broker");
 	w->broker = fork();
 	if (w->broker == 0)
-		become_broker(pair[1], text, egress);
+		become_broker(pair[1], text, egress, copy);
 	close(pair[1]);
 	w->control = pair[0];
 	if (w->broker < 0)

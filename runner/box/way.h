@@ -16,9 +16,11 @@ struct way {
 	struct buf ca;		/* PEM */
 };
 
-/* Starts it with the policy's text; what it does goes to the open file egress,
- * which stays the caller's.  0 once it is ready: the credentials are there. */
-int way_open(struct way *w, struct bytes policy, int egress, struct err *e);
+/* Starts it with the policy's text; what it does goes to the open files egress
+ * and copy, which stay the caller's.  0 once it is ready: the credentials are
+ * there. */
+int way_open(struct way *w, struct bytes policy, int egress, int copy,
+	     struct err *e);
 void way_close(struct way *w);	/* and waits for its end */
 
 #endif

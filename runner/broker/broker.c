@@ -292,13 +292,13 @@ static void free_broker(struct broker *b)
 	prim_wipe(b->token, sizeof b->token);
 }
 
-int broker_run(int control, int egress, const struct policy *p)
+int broker_run(int control, int egress, int copy, const struct policy *p)
 {
 	struct err e = { 0 };
 	cleanup_buf struct buf ca = { 0 };
 	struct broker b = {
 		.policy = p,
-		.egress = { .fd = egress },
+		.egress = { .fd = egress, .copy = copy },
 		.control = { .fd = -1, .ready = control_ready },
 		.resolver = { .fd = -1, .ready = resolver_ready },
 		.now_ms = clock_ms(), .epfd = -1,

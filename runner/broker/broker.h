@@ -59,8 +59,8 @@ struct broker {
 	bool stop;
 };
 
-/* Runs until the control socket ends.  An exit code. */
-int broker_run(int control, int egress, const struct policy *p);
+/* Runs until the control socket ends; copy is egress.h's.  An exit code. */
+int broker_run(int control, int egress, int copy, const struct policy *p);
 
 const char *broker_door_word(enum door_kind k);
 

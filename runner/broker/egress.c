@@ -87,7 +87,8 @@ int egress_put(struct egress *g, const struct egress_line *l)
 	buf_add_str(&b, "}\n");
 	if (!buf_failed(&b))
 		redact_whole(g->redact, b.data, b.len);
-	if (buf_failed(&b) || write_all(g->fd, buf_bytes(&b)) < 0)
+	if (buf_failed(&b) || write_all(g->fd, buf_bytes(&b)) < 0 ||
+	    (g->copy >= 0 && write_all(g->copy, buf_bytes(&b)) < 0))
 		g->failed = true;
 	return g->failed ? -1 : 0;
 }

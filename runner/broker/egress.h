@@ -12,6 +12,8 @@
 
 struct egress {
 	int fd;
+	int copy;		/* the run's own, which the box does not see;
+				 * -1: there is none */
 	const struct redact_set *redact;
 	uint64_t next;		/* number of the next decision */
 	bool failed;		/* a line could not be written: nothing is

@@ -64,7 +64,7 @@ host_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard core/host/*.c))
 mount_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard airloxfs/*.c airloxfs/cmd/*.c))
 relay_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard relay/*.c))
 box_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard runner/policy/*.c runner/broker/*.c runner/record/*.c \
-	runner/box/*.c runner/sandbox/*.c) runner/site.c runner/run.c)
+	runner/agent/*.c runner/hand/*.c runner/box/*.c runner/sandbox/*.c) runner/site.c runner/run.c)
 runner_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard runner/*.c runner/sandbox/*.c \
 	runner/runtime/*.c runner/queue/*.c))
 unit_bin := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*.c))

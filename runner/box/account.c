@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -91,7 +92,11 @@ static void add_lines(struct account *a)
 		const uint8_t *lf = left ? memchr(p, '\n', left) : NULL;
 		if (!lf)
 			break;
-		add(a, PART_EGRESS, (struct bytes){ p, (size_t)(lf - p) });
+		if (a->skip)
+			a->skip--;
+		else
+			add(a, PART_EGRESS,
+			    (struct bytes){ p, (size_t)(lf - p) });
 		from += (size_t)(lf - p) + 1;
 	}
 	buf_consume(&a->rest, from);
@@ -135,6 +140,52 @@ void account_end(struct account *a, const struct box_end *end, int code,
 	buf_add_byte(&b, '}');
 	if (!buf_failed(&b))
 		add(a, PART_END, buf_bytes(&b));
+}
+
+/* --- what a killed command line left --- */
+
+static void add_incomplete(struct account *a, const struct chain_left *left)
+{
+	cleanup_buf struct buf b = { 0 };
+	buf_add_str(&b, "{");
+	json_put_key_string(&b, "text", bytes_str(
+		"this record is incomplete: the command line of the run was "
+		"killed, and the box with it; what was printed or changed "
+		"after the last part is not in it. It was finished later, by "
+		"airlox-box reap"));
+	buf_add_str(&b, "}");
+	if (!buf_failed(&b))
+		add(a, PART_NOTICE, buf_bytes(&b));
+	buf_free(&b);
+	buf_add_str(&b, "{");
+	json_put_key_int(&b, "exit", 128 + SIGKILL);
+	json_put_key_string(&b, "reason", bytes_str("its command line was "
+						    "killed"));
+	json_put_key_int(&b, "wall_ms", left->last_ms - left->first_ms);
+	buf_add_str(&b, "}");
+	if (!buf_failed(&b))
+		add(a, PART_END, buf_bytes(&b));
+}
+
+int account_finish(struct account *a, const struct rundir *d, struct err *e)
+{
+	struct chain_left left;
+	*a = (struct account){ .egress = -1, .dir = d->dir };
+	strcpy(a->run, d->run);
+	a->chain = chain_resume(d->dir, RUNDIR_RECORD, d->run, &left, e);
+	if (!a->chain)
+		return -1;
+	if (left.ended)
+		return 0;
+	a->egress = openat(d->dir, RUNDIR_EGRESS, O_RDONLY | O_CLOEXEC);
+	a->skip = left.egress;
+	if (a->egress >= 0)
+		account_follow(a);
+	add_incomplete(a, &left);
+	if (!a->failed)
+		return 0;
+	*e = a->why;
+	return -1;
 }
 
 static int write_page(const char *file, struct bytes page, struct err *e)

@@ -16,6 +16,7 @@ struct account {
 	int dir;		/* where the chain is: the run's */
 	int egress;		/* the broker's account, to be read */
 	struct buf rest;	/* of it: a line that is not whole yet */
+	size_t skip;		/* so many of its lines are parts already */
 	struct err why;		/* the first thing that went wrong */
 	bool failed;
 };
@@ -23,6 +24,10 @@ struct account {
 /* In the run's directory, which outlives it; the broker's file is there.  -1
  * with e filled. */
 int account_open(struct account *a, const struct rundir *d, struct err *e);
+/* The account of a run whose owner was killed: goes on with its record, adds
+ * what the broker decided after the last part, says that it is incomplete, and
+ * ends it.  One that has its end is left as it is. */
+int account_finish(struct account *a, const struct rundir *d, struct err *e);
 void account_begin(struct account *a, const struct policy *p,
 		   const char *const *command);
 void account_say(struct account *a, const char *stream, struct bytes text);

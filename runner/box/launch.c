@@ -170,6 +170,7 @@ static int make_plan(struct launch *l, struct err *e)
 		.policy = l->policy, .masks = l->site.masks,
 		.work = l->scratch.work_path, .egress = l->egress_path,
 		.session = l->o.session, .ca = buf_bytes(&l->way.ca),
+		.token = l->way.token,
 	};
 	if (room_make(&l->room, &room, e) < 0)
 		return -1;
@@ -239,17 +240,28 @@ static bool pass_on(struct launch *l, int from, int to)
 	return n > 0;
 }
 
+/* Without a broker nothing is decided and nothing written down. */
+static void lose_broker(struct launch *l, int *fd)
+{
+	say_note("the broker has ended: the box is stopped");
+	box_kill(&l->box);
+	*fd = -1;
+}
+
 static void pump(struct launch *l, struct box_end *end)
 {
-	struct pollfd p[3] = { { .fd = l->box.out, .events = POLLIN },
+	struct pollfd p[4] = { { .fd = l->box.out, .events = POLLIN },
 			       { .fd = l->box.err, .events = POLLIN },
-			       { .fd = l->box.control, .events = POLLIN } };
+			       { .fd = l->box.control, .events = POLLIN },
+			       { .fd = l->way.control } };
 	bool over = false;
 	while (!over || p[0].fd >= 0 || p[1].fd >= 0) {
 		if (stop && !over)
 			box_kill(&l->box);
-		if (poll(p, 3, 250) < 0 && errno != EINTR)
+		if (poll(p, 4, 250) < 0 && errno != EINTR)
 			break;
+		if (p[3].revents && !over)
+			lose_broker(l, &p[3].fd);
 		account_follow(&l->account);
 		for (int i = 0; i < 2; i++)
 			if (p[i].fd >= 0 && p[i].revents &&
@@ -260,7 +272,7 @@ static void pump(struct launch *l, struct box_end *end)
 			over = true;
 			p[2].fd = -1;
 		}
-		for (int i = 0; i < 3; i++)
+		for (int i = 0; i < 4; i++)
 			p[i].revents = 0;
 	}
 	if (l->policy->limits.output_bytes &&

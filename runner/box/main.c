@@ -7,8 +7,10 @@
 #include <sys/resource.h>
 
 #include "core/prim.h"
+#include "runner/box/boxes.h"
 #include "runner/box/check.h"
 #include "runner/box/launch.h"
+#include "runner/box/reap.h"
 #include "runner/box/say.h"
 #include "runner/box/serve.h"
 #include "runner/box/verify.h"
@@ -22,6 +24,9 @@ static const struct command {
 	{ "run", launch_main, "run a command in a box" },
 	{ "verify", verify_main, "whether a record is as it was signed" },
 	{ "show", show_main, "a record as text" },
+	{ "boxes", boxes_main, "the runs there are" },
+	{ "stop", stop_main, "end a run; its record is written" },
+	{ "reap", reap_main, "clear what a killed command line left" },
 	{ 0 }
 };
 

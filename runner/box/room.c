@@ -138,7 +138,8 @@ static void put_etc(struct room *r, const struct room_ask *ask)
 
 /* --- environment --- */
 
-static void put_proxies(struct room *r, const struct policy *p)
+static void put_proxies(struct room *r, const struct policy *p,
+			const char *token)
 {
 	static const char *const proxies[] = { "http_proxy", "https_proxy",
 					       "HTTP_PROXY", "HTTPS_PROXY" };
@@ -147,11 +148,14 @@ static void put_proxies(struct room *r, const struct policy *p)
 		"CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO"
 	};
 	bool local = false;
-	const char *url = room_keep(r, "http://127.0.0.1:%d", DOORS_PROXY_PORT);
+	const char *url = room_keep(r, "http://box:%s@127.0.0.1:%d", token,
+				    DOORS_PROXY_PORT);
 	for (size_t i = 0; i < 4; i++)
 		set_env(r, proxies[i], url);
 	for (size_t i = 0; i < 6; i++)
 		set_env(r, bundles[i], BUNDLE);
+	/* else it asks without the token first */
+	set_env(r, "GIT_HTTP_PROXY_AUTHMETHOD", "basic");
 	for (size_t i = 0; i < p->rule_n; i++)
 		local |= p->rule[i].place.local;
 	/* a service that the box starts for itself; where the policy means the
@@ -161,7 +165,8 @@ static void put_proxies(struct room *r, const struct policy *p)
 			"localhost,127.0.0.1,::1");
 }
 
-static void put_env(struct room *r, const struct policy *p)
+static void put_env(struct room *r, const struct policy *p,
+		    const char *token)
 {
 	const char *term = getenv("TERM");
 	set_env(r, "PATH", "/usr/local/bin:/usr/bin:/bin");
@@ -171,7 +176,7 @@ static void put_env(struct room *r, const struct policy *p)
 	set_env(r, "TMPDIR", "/tmp");
 	if (term && strlen(term) < 64)
 		set_env(r, "TERM", room_keep(r, "%s", term));
-	put_proxies(r, p);
+	put_proxies(r, p, token);
 	for (size_t i = 0; i < p->credential_n; i++) {
 		const struct policy_credential *c = &p->credential[i];
 		if (c->env)
@@ -298,7 +303,7 @@ int room_make(struct room *r, const struct room_ask *ask, struct err *e)
 	room_mount(r, PLAN_RO, ask->egress, "/run/airlox/egress", 0);
 	if (put_files(r, ask, e) < 0 || put_session(r, ask, e) < 0)
 		return -1;
-	put_env(r, ask->policy);
+	put_env(r, ask->policy, ask->token);
 	return r->failed ? err_set(e, ERR_MEMORY, "too much for a box") : 0;
 }
 

@@ -19,6 +19,7 @@ struct room_ask {
 	const char *egress;	/* the account, as a file */
 	const char *session;	/* a mount of a session, or NULL */
 	struct bytes ca;	/* PEM of the broker's authority */
+	const char *token;	/* what its proxy wants to hear */
 };
 
 struct room {

@@ -5,11 +5,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "core/prim.h"
 #include "runner/box/serve.h"
 
 /* Programs that print a credential have 10 s each. */
@@ -49,10 +51,9 @@ static int wait_ready(struct way *w, struct err *e)
 {
 	struct pollfd p = { .fd = w->control, .events = POLLIN };
 	char text[8192];
-	int rc;
-	do
-		rc = poll(&p, 1, READY_MS);
-	while (rc < 0 && errno == EINTR);
+	int rc = poll(&p, 1, READY_MS);
+	if (rc < 0 && errno == EINTR)
+		return err_set(e, ERR_GONE, "stopped before the box began");
 	ssize_t n = rc > 0 ? recv(w->control, text, sizeof text - 1, 0) : -1;
 	if (n > 6 && !memcmp(text, "ready\n", 6)) {
 		buf_add(&w->ca, text + 6, (size_t)n - 6);
@@ -61,6 +62,22 @@ static int wait_ready(struct way *w, struct err *e)
 	text[n > 0 ? n : 0] = 0;
 	if (n > 5 && !memcmp(text, "fail\n", 5))
 		return err_set(e, ERR_POLICY, "%s", text + 5);
+	return err_set(e, ERR_SYS, "the broker did not start");
+}
+
+/* Made for this run, and of no use after it. */
+static int give_token(struct way *w, struct err *e)
+{
+	uint8_t raw[WAY_TOKEN / 2];
+	char text[WAY_TOKEN + 8], said[8];
+	prim_random(raw, sizeof raw);
+	for (size_t i = 0; i < sizeof raw; i++)
+		snprintf(w->token + 2 * i, 3, "%02x", raw[i]);
+	int n = snprintf(text, sizeof text, "token %s", w->token);
+	if (send(w->control, text, (size_t)n, MSG_NOSIGNAL) == n &&
+	    recv(w->control, said, sizeof said, 0) == 2 &&
+	    !memcmp(said, "ok", 2))
+		return 0;
 	return err_set(e, ERR_SYS, "the broker did not start");
 }
 
@@ -81,7 +98,7 @@ int way_open(struct way *w, struct bytes policy, int egress, int copy,
 	w->control = pair[0];
 	if (w->broker < 0)
 		err_sys(e, "cannot start the broker");
-	else if (wait_ready(w, e) == 0)
+	else if (wait_ready(w, e) == 0 && give_token(w, e) == 0)
 		return 0;
 	way_close(w);
 	return -1;

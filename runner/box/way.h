@@ -10,10 +10,13 @@
 #include "core/buf.h"
 #include "core/err.h"
 
+#define WAY_TOKEN 32	/* hex digits */
+
 struct way {
 	pid_t broker;
 	int control;		/* when it is closed everywhere, it ends */
 	struct buf ca;		/* PEM */
+	char token[WAY_TOKEN + 1];	/* what a proxy's user must say */
 };
 
 /* Starts it with the policy's text; what it does goes to the open files egress

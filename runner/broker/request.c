@@ -231,7 +231,8 @@ static void begin(struct conn *c)
 				      .method = r->h.method };
 	r->began_ms = c->b->now_ms;
 	if (!knows_token(c, &r->h)) {
-		answer_deny(c, 407, "this proxy wants the token of this run");
+		answer_deny(c, 407, "this proxy wants the token of this run: "
+			    "take the address of HTTPS_PROXY as it is");
 	} else if (http_is(r->h.method, "CONNECT")) {
 		if (proxy)
 			front_connect(c, &r->h);

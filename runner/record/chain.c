@@ -174,8 +174,68 @@ void chain_free(struct chain *c)
 {
 	if (!c)
 		return;
-	close(c->fd);
+	if (c->fd >= 0)
+		close(c->fd);
 	free(c);
+}
+
+/* --- going on with one --- */
+
+static void count_parts(struct chain_walk *w, struct chain_left *left)
+{
+	struct part p;
+	while (chain_next(w, &p, NULL) > 0) {
+		if (left->parts++ == 0)
+			left->first_ms = p.at_ms;
+		left->last_ms = p.at_ms;
+		left->egress += p.kind == PART_EGRESS;
+		left->ended |= p.kind == PART_END;
+		part_free(&p);
+	}
+	left->cut_bytes = w->rest.n;
+}
+
+static int read_all(int fd, struct buf *out, struct err *e)
+{
+	for (;;) {
+		uint8_t *to = buf_room(out, 65536);
+		ssize_t n = to ? read(fd, to, 65536) : -1;
+		if (n < 0 && to && errno == EINTR)
+			continue;
+		if (n < 0 || out->len > CHAIN_BYTES_MAX + CHAIN_LINE_MAX)
+			return err_sys(e, "cannot read the record");
+		if (n == 0)
+			return 0;
+		out->len += (size_t)n;
+	}
+}
+
+struct chain *chain_resume(int dir_fd, const char *file, const char *run,
+			   struct chain_left *left, struct err *e)
+{
+	cleanup_buf struct buf lines = { 0 };
+	struct chain_walk w;
+	*left = (struct chain_left){ 0 };
+	struct chain *c = calloc(1, sizeof *c);
+	if (!c) {
+		err_set(e, ERR_MEMORY, "out of memory");
+		return NULL;
+	}
+	c->fd = openat(dir_fd, file, O_RDWR | O_APPEND | O_CLOEXEC |
+		       O_NOFOLLOW);
+	if (c->fd < 0)
+		err_sys(e, "cannot open the record's file %s", file);
+	else if (read_all(c->fd, &lines, e) == 0) {
+		chain_begin(&w, bytes_str(run), buf_bytes(&lines));
+		count_parts(&w, left);
+		memcpy(c->hash, w.hash, HASH_SIZE);
+		c->bytes = lines.len - left->cut_bytes;
+		if (ftruncate(c->fd, (off_t)c->bytes) == 0)
+			return c;
+		err_sys(e, "cannot write the record");
+	}
+	chain_free(c);
+	return NULL;
 }
 
 /* --- reading --- */

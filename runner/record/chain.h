@@ -44,6 +44,16 @@ struct chain;
 /* A new file in dir_fd, 0600; ERR_SYS where it cannot be made or is there. */
 struct chain *chain_new(int dir_fd, const char *file, const char *run,
 			struct err *e);
+/* What one that was killed has written. */
+struct chain_left {
+	size_t parts, egress;	/* of all kinds, and of PART_EGRESS */
+	int64_t first_ms, last_ms;	/* of the first and the last */
+	size_t cut_bytes;	/* behind the last whole part: taken off */
+	bool ended;		/* PART_END is there */
+};
+/* Goes on with such a file, behind the last part that is whole.  ERR_SYS. */
+struct chain *chain_resume(int dir_fd, const char *file, const char *run,
+			   struct chain_left *left, struct err *e);
 /* data: a canonical JSON object.  What is over CHAIN_BYTES_MAX is left out,
  * but for PART_END, and a notice before the end counts it.  -1: the disk. */
 int chain_add(struct chain *c, enum part_kind kind, int64_t at_ms,

@@ -146,7 +146,7 @@ def clients(up):
 
 
 BREAK_OUT = r"""
-import json, os, socket, urllib.request, urllib.error
+import base64, json, os, socket, urllib.request, urllib.error
 def attempt(name, f):
     try:
         print(name, 'WORKED', f())
@@ -175,10 +175,20 @@ attempt('post', lambda: urllib.request.urlopen('https://files.test/', b'x'))
 attempt('http', lambda: urllib.request.urlopen('http://api.test/'))
 attempt('egress', lambda: open('/run/airlox/egress', 'a'))
 attempt('invite', lambda: os.environ['AIRLOX_INVITE'])
+url = os.environ['HTTPS_PROXY']
+user = url[len('http://'):url.index('@')].encode()
+token = b'Proxy-Authorization: Basic ' + base64.b64encode(user) + b'\r\n'
+def nameless():
+    s = tcp('127.0.0.1', 3128)
+    s.sendall(b'CONNECT api.test:443 HTTP/1.1\r\nHost: api.test:443\r\n\r\n')
+    said = s.recv(100)
+    assert b' 407 ' not in said, said
+attempt('token', nameless)
 def relay():
     a = socket.create_server(('127.0.0.1', 9999))
     s = tcp('127.0.0.1', 3128)
-    s.sendall(b'CONNECT 127.0.0.1:9999 HTTP/1.1\r\nHost: 127.0.0.1:9999\r\n\r\n')
+    s.sendall(b'CONNECT 127.0.0.1:9999 HTTP/1.1\r\nHost: 127.0.0.1:9999\r\n'
+              + token + b'\r\n')
     assert b' 200 ' in s.recv(100)
 attempt('relay', relay)
 try:

@@ -29,30 +29,9 @@
 #define DEFAULT_MEMORY (UINT64_C(2) << 30)
 #define DEFAULT_DISK (UINT64_C(4) << 30)
 
-struct launch {
-	struct flags o;
-	struct policy *policy;
-	struct buf text;	/* the policy's */
-	struct site site;
-	struct scratch scratch;
-	struct way way;
-	struct room room;
-	struct plan plan;
-	struct box box;
-	struct doors doors;
-	struct account account;
-	struct rundir run;
-	int egress, journal;	/* the box's copy of the account, and ours */
-	int64_t said_bytes;
-	char egress_path[PATH_MAX + 64];
-	uint64_t copied_bytes;
-	bool has_site, has_scratch, has_box;
-	bool keeps_run;		/* its record could not be written: for reap */
-};
+volatile sig_atomic_t launch_stop;
 
-static volatile sig_atomic_t stop;
-
-static void on_signal(int number) { stop = number; }
+static void on_signal(int number) { launch_stop = number; }
 
 static int read_policy(struct launch *l, struct err *e)
 {
@@ -172,12 +151,14 @@ static int make_plan(struct launch *l, struct err *e)
 		.session = l->o.session, .ca = buf_bytes(&l->way.ca),
 		.token = l->way.token,
 	};
-	if (room_make(&l->room, &room, e) < 0)
+	if (room_make(&l->room, &room, e) < 0 ||
+	    (l->use->furnish && l->use->furnish(l, e) < 0))
 		return -1;
 	const struct plan_ask ask = {
 		.mounts = l->room.mount, .n_mounts = l->room.mount_n,
 		.env = l->room.env,
-		.command = (const char *const *)l->o.command,
+		.command = l->inner ? l->inner :
+				      (const char *const *)l->o.command,
 		.work_dir = "/work", .host_name = "box",
 		.limits = limits_of(l),
 	};
@@ -196,6 +177,7 @@ static int start(struct launch *l, struct err *e)
 		.gid = l->site.gid, .bwrap = l->site.bwrap,
 		.disk_base_bytes = l->copied_bytes, .prepare = doors_open,
 		.prepare_arg = &l->doors, .keep_fd = l->way.control,
+		.talks = l->use->talks,
 	};
 	if (box_start(&l->box, &ask, e) < 0)
 		return -1;
@@ -207,8 +189,7 @@ static int start(struct launch *l, struct err *e)
 
 /* --- while it runs --- */
 
-/* As much of n as the policy's output has left. */
-static size_t within_output(struct launch *l, size_t n)
+size_t launch_within_output(struct launch *l, size_t n)
 {
 	int64_t most = l->policy->limits.output_bytes;
 	int64_t left = most - l->said_bytes;
@@ -225,7 +206,7 @@ static bool pass_on(struct launch *l, int from, int to)
 	ssize_t n = read(from, block, sizeof block);
 	if (n < 0)
 		return errno == EINTR || errno == EAGAIN;
-	size_t m = within_output(l, (size_t)n);
+	size_t m = launch_within_output(l, (size_t)n);
 	if (m)
 		account_say(&l->account, to == 1 ? "stdout" : "stderr",
 			    (struct bytes){ (const uint8_t *)block, m });
@@ -256,7 +237,7 @@ static void pump(struct launch *l, struct box_end *end)
 			       { .fd = l->way.control } };
 	bool over = false;
 	while (!over || p[0].fd >= 0 || p[1].fd >= 0) {
-		if (stop && !over)
+		if (launch_stop && !over)
 			box_kill(&l->box);
 		if (poll(p, 4, 250) < 0 && errno != EINTR)
 			break;
@@ -280,7 +261,7 @@ static void pump(struct launch *l, struct box_end *end)
 		say_note("output beyond that of the policy was dropped");
 }
 
-static int verdict(const struct box_end *end)
+int launch_verdict(const struct box_end *end)
 {
 	switch (end->how) {
 	case BOX_EXITED:
@@ -298,12 +279,18 @@ static int verdict(const struct box_end *end)
 			 "over the disk of the policy");
 		return 137;
 	case BOX_KILLED:
-		return 128 + (stop ? stop : SIGKILL);
+		return 128 + (launch_stop ? launch_stop : SIGKILL);
 	case BOX_BROKEN:
 		break;
 	}
 	say_note("the box could not be started");
 	return err_exit(ERR_SYS);
+}
+
+static int verdict(struct launch *l, const struct box_end *end)
+{
+	(void)l;
+	return launch_verdict(end);
 }
 
 /* The broker has to end first: its last lines are a part of it. */
@@ -326,7 +313,7 @@ static int write_record(struct launch *l, const struct box_end *end, int code)
 	return code;
 }
 
-static void clean_up(struct launch *l)
+void launch_clean_up(struct launch *l)
 {
 	account_free(&l->account);
 	if (l->journal >= 0)
@@ -354,7 +341,7 @@ static void clean_up(struct launch *l)
 		rundir_remove(&l->run);
 }
 
-static int launch(struct launch *l, struct err *e)
+int launch_box(struct launch *l, const struct launch_use *use, struct err *e)
 {
 	struct box_end end = { .how = BOX_BROKEN };
 	struct sigaction sa = { .sa_handler = on_signal };
@@ -362,21 +349,21 @@ static int launch(struct launch *l, struct err *e)
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGHUP, &sa, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	l->use = use;
 	if (read_policy(l, e) < 0 ||
 	    begin_run(&l->run, &l->o, &l->journal, e) < 0 ||
 	    prepare(l, e) < 0 || make_plan(l, e) < 0 || start(l, e) < 0)
 		return -1;
-	pump(l, &end);
+	use->drive(l, &end);
 	(void)rundir_say(&l->run, RUNDIR_ENDING, NULL, NULL);
-	return write_record(l, &end, verdict(&end));
+	return write_record(l, &end, use->verdict(l, &end));
 }
 
 int launch_main(int argc, char **argv)
 {
-	struct launch l = { .egress = -1, .journal = -1,
-			    .run = { .runs = -1, .dir = -1, .lock = -1 },
-			    .account = { .egress = -1 }, .box = { .keeper = -1 },
-			    .way = { .broker = -1, .control = -1 } };
+	static const struct launch_use use = { .drive = pump,
+					       .verdict = verdict };
+	struct launch l = LAUNCH_INIT;
 	struct err e = { 0 };
 	if (flags_read(&l.o, argc, argv, &e) < 0)
 		return say_fail(&e);
@@ -384,9 +371,9 @@ int launch_main(int argc, char **argv)
 		say_text(bytes_str(flags_help));
 		return 0;
 	}
-	int r = launch(&l, &e);
+	int r = launch_box(&l, &use, &e);
 	if (r < 0)
 		r = say_fail(&e);
-	clean_up(&l);
+	launch_clean_up(&l);
 	return r;
 }

@@ -14,7 +14,7 @@
 #include "runner/sandbox/keeper.h"
 
 struct pipes {
-	int out[2], err[2], control[2];
+	int out[2], err[2], control[2], in[2];
 };
 
 static void close_pair(int fd[2])
@@ -24,16 +24,18 @@ static void close_pair(int fd[2])
 			close(fd[i]);
 }
 
-static int open_pipes(struct pipes *p, struct err *e)
+static int open_pipes(struct pipes *p, bool talks, struct err *e)
 {
-	*p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	*p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
 	if (pipe2(p->out, O_CLOEXEC) < 0 || pipe2(p->err, O_CLOEXEC) < 0 ||
+	    (talks && pipe2(p->in, O_CLOEXEC) < 0) ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
 		       p->control) < 0) {
 		err_sys(e, "cannot make pipes for a sandbox");
 		close_pair(p->out);
 		close_pair(p->err);
 		close_pair(p->control);
+		close_pair(p->in);
 		return -1;
 	}
 	return 0;
@@ -43,26 +45,30 @@ int box_start(struct box *b, const struct box_ask *ask, struct err *e)
 {
 	struct pipes p;
 	*b = (struct box){ .keeper = -1, .control = -1, .out = -1, .err = -1,
-			   .scratch = ask->scratch };
+			   .in = -1, .scratch = ask->scratch };
 	if (cgroup_make(&b->cgroup, ask->cgroups, ask->cgroup_name,
 			&ask->plan->limits, e) < 0)
 		return -1;
-	if (open_pipes(&p, e) < 0) {
+	if (open_pipes(&p, ask->talks, e) < 0) {
 		cgroup_close(&b->cgroup);
 		cgroup_remove(&b->cgroup);
 		return -1;
 	}
 	b->keeper = fork();
 	if (b->keeper == 0)
-		keeper_run(ask, &b->cgroup, p.control[1], p.out[1], p.err[1]);
+		keeper_run(ask, &b->cgroup, p.control[1],
+			   (int[3]){ p.in[0], p.out[1], p.err[1] });
 	int sys = errno;
 	close(p.control[1]);
 	close(p.out[1]);
 	close(p.err[1]);
+	if (p.in[0] >= 0)
+		close(p.in[0]);
 	cgroup_close(&b->cgroup);
 	b->control = p.control[0];
 	b->out = p.out[0];
 	b->err = p.err[0];
+	b->in = p.in[1];
 	errno = sys;
 	return b->keeper < 0 ? err_sys(e, "cannot start a keeper") : 0;
 }
@@ -95,6 +101,7 @@ void box_free(struct box *b)
 	drop(&b->control);
 	drop(&b->out);
 	drop(&b->err);
+	drop(&b->in);
 	if (b->keeper > 0)
 		while (waitpid(b->keeper, &status, 0) < 0 && errno == EINTR)
 			;

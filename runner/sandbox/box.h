@@ -61,12 +61,14 @@ struct box_ask {
 	int (*prepare)(void *arg, pid_t first);
 	void *prepare_arg;
 	int keep_fd;
+	bool talks;		/* its standard input is a pipe, else empty */
 };
 
 struct box {
 	pid_t keeper;
 	int control;		/* readable when it ended */
 	int out, err;		/* what it prints, or -1 */
+	int in;			/* what it is told, or -1 */
 	struct cgroup cgroup;
 	struct scratch *scratch;
 };

@@ -214,12 +214,13 @@ static void note_use(struct keeper *k)
 		k->end.out_of_memory = true;
 }
 
-static enum box_how start(struct keeper *k, int out, int err)
+static enum box_how start(struct keeper *k, const int io[3])
 {
-	int code = spawn_bwrap(&k->box, k->ask, k->cgroup, out, err, NULL);
+	int code = spawn_bwrap(&k->box, k->ask, k->cgroup, io, NULL);
 	cgroup_close(k->cgroup);
-	close(out);
-	close(err);
+	for (int i = 0; i < 3; i++)
+		if (io[i] >= 0)
+			close(io[i]);
 	if (code < 0)
 		return BOX_BROKEN;
 	pid_t first = spawn_first(&k->box);
@@ -253,14 +254,16 @@ static void detach(struct keeper *k)
 
 /* What the owner had open is not ours: above all the other end of control,
  * and the queue. */
-static void keep_fds(const struct keeper *k, int out, int err)
+static void keep_fds(const struct keeper *k, const int io[3])
 {
 	const struct scratch *s = k->ask->scratch;
-	int keep[16] = { 0, 1, 2, k->control, out, err, k->ask->seccomp,
+	int keep[20] = { 0, 1, 2, k->control, io[1], io[2], k->ask->seccomp,
 			 s->base, s->lock, s->work, s->out };
 	int n = 11;
 	if (k->ask->keep_fd)
 		keep[n++] = k->ask->keep_fd;
+	if (io[0] >= 0)
+		keep[n++] = io[0];
 	for (int i = 0; i < k->cgroup->n; i++)
 		keep[n++] = k->cgroup->enter[i];
 	for (int i = 1; i < n; i++)	/* sorted, then the gaps between */
@@ -278,15 +281,15 @@ static void keep_fds(const struct keeper *k, int out, int err)
 }
 
 void keeper_run(const struct box_ask *ask, struct cgroup *cgroup, int control,
-		int out, int err)
+		const int io[3])
 {
 	struct keeper k = { .ask = ask, .cgroup = cgroup, .control = control,
 			    .owner = true, .box = { -1, -1, -1 } };
 	char word;
 
-	keep_fds(&k, out, err);
+	keep_fds(&k, io);
 	detach(&k);
-	k.end.how = start(&k, out, err);
+	k.end.how = start(&k, io);
 	k.end.wall_ms = k.start_ms ? (uint64_t)(now_ms() - k.start_ms) : 0;
 	kill_all(&k);
 	k.end.code = exit_code(k.status);

@@ -6,9 +6,9 @@
 
 #include "runner/sandbox/box.h"
 
-/* In the forked child.  Gives its end as a struct box_end on control, keeps
+/* In the forked child.  io: what becomes 0 (-1: nothing), 1 and 2.  Gives its end as a struct box_end on control, keeps
  * scratch until control is closed, then removes it and exits 0. */
 _Noreturn void keeper_run(const struct box_ask *ask, struct cgroup *cgroup,
-			  int control, int out, int err);
+			  int control, const int io[3]);
 
 #endif

@@ -113,19 +113,19 @@ static int source_of(const struct plan_fd *f, const struct ends *d,
 /* First away from the low numbers, then each to its own; the options after the
  * last.  Gives the options' number. */
 static int place_fds(const struct box_ask *ask, const struct ends *d,
-		      int out, int err)
+		     const int io[3])
 {
 	const struct plan *p = ask->plan;
 	int high[PLAN_FDS], to = PLAN_FD_FIRST;
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	int h_out = fcntl(out, F_DUPFD_CLOEXEC, HIGH);
-	int h_err = fcntl(err, F_DUPFD_CLOEXEC, HIGH);
-	int h_null = fcntl(null, F_DUPFD_CLOEXEC, HIGH);
+	int h_in = fcntl(io[0] < 0 ? null : io[0], F_DUPFD_CLOEXEC, HIGH);
+	int h_out = fcntl(io[1], F_DUPFD_CLOEXEC, HIGH);
+	int h_err = fcntl(io[2], F_DUPFD_CLOEXEC, HIGH);
 	int h_options = fcntl(d->options, F_DUPFD_CLOEXEC, HIGH);
 	for (size_t i = 0; i < p->n_fds; i++)
 		high[i] = fcntl(source_of(&p->fds[i], d, ask, i),
 				F_DUPFD_CLOEXEC, HIGH);
-	if (dup2(h_null, 0) < 0 || dup2(h_out, 1) < 0 || dup2(h_err, 2) < 0)
+	if (dup2(h_in, 0) < 0 || dup2(h_out, 1) < 0 || dup2(h_err, 2) < 0)
 		die("place its descriptors");
 	for (size_t i = 0; i < p->n_fds; i++, to++)
 		if (dup2(high[i], p->fds[i].at) < 0)
@@ -175,7 +175,7 @@ static void become(const struct box_ask *ask)
 }
 
 _Noreturn static void run(const struct box_ask *ask, const struct cgroup *g,
-			  const struct ends *d, int out, int err, pid_t keeper)
+			  const struct ends *d, const int io[3], pid_t keeper)
 {
 	static char *const none[] = { NULL };
 	char number[12], name[] = "bwrap", args[] = "--args";
@@ -183,7 +183,7 @@ _Noreturn static void run(const struct box_ask *ask, const struct cgroup *g,
 	sigset_t all;
 	if (cgroup_enter(g) < 0)
 		die("enter its control group");
-	snprintf(number, sizeof number, "%d", place_fds(ask, d, out, err));
+	snprintf(number, sizeof number, "%d", place_fds(ask, d, io));
 	argv[0] = name;
 	argv[1] = args;
 	argv[2] = number;
@@ -206,7 +206,7 @@ _Noreturn static void run(const struct box_ask *ask, const struct cgroup *g,
 /* --- in the keeper -------------------------------------------------------- */
 
 int spawn_bwrap(struct spawned *s, const struct box_ask *ask,
-		const struct cgroup *cgroup, int out, int err, struct err *e)
+		const struct cgroup *cgroup, const int io[3], struct err *e)
 {
 	struct ends d;
 	pid_t self = getpid();
@@ -217,7 +217,7 @@ int spawn_bwrap(struct spawned *s, const struct box_ask *ask,
 	if (open_ends(&d, ask->plan, e) == 0) {
 		s->bwrap = fork();
 		if (s->bwrap == 0)
-			run(ask, cgroup, &d, out, err, self);
+			run(ask, cgroup, &d, io, self);
 		if (s->bwrap < 0)
 			err_sys(e, "cannot fork");
 	}

@@ -16,9 +16,9 @@ struct spawned {
 	int block;	/* one byte written lets the sandbox start */
 };
 
-/* out and err become 1 and 2; 0 is /dev/null. */
+/* io becomes 0, 1 and 2; io[0] of -1 is /dev/null. */
 int spawn_bwrap(struct spawned *s, const struct box_ask *ask,
-		const struct cgroup *cgroup, int out, int err,
+		const struct cgroup *cgroup, const int io[3],
 		struct err *e);
 
 /* The pid of the sandbox's first process, once bubblewrap has said it; -1 if

@@ -295,11 +295,11 @@ struct deliver *deliver_new(struct mount *m, int64_t cursor, struct err *e)
 	}
 	d->m = m;
 	d->applied = cursor;
-	d->acks_last = &d->acks;
 	pthread_mutex_init(&d->lock, NULL);
 	pthread_cond_init(&d->more, NULL);
 	queue_begin(&d->small);
 	queue_begin(&d->large);
+	queue_begin(&d->acks);
 	m->peer->seq = cursor;
 	m->deliver = d;
 	d->wire = peer_wire(m->peer, e);
@@ -362,5 +362,6 @@ void deliver_free(struct deliver *d)
 	pthread_cond_destroy(&d->more);
 	queue_destroy(&d->small);
 	queue_destroy(&d->large);
+	queue_destroy(&d->acks);
 	free(d);
 }

@@ -20,7 +20,8 @@ struct task {
 	struct task *before, *after;	/* among the unsettled, by seq */
 	enum task_kind kind;
 	uint64_t seq;
-	struct incoming *inc;
+	struct incoming *inc;		/* until it is revealed */
+	char id[ITEM_ID + 1];		/* of one to be acknowledged */
 	struct in_new *fresh;		/* verified, not yet revealed */
 	int fd;				/* its blob, until it is durable */
 	bool unsettled;
@@ -33,11 +34,6 @@ struct queue {
 	size_t n;
 	pthread_cond_t more;	/* its lanes */
 	pthread_cond_t room;	/* the stream, above LANE_QUEUE_MAX */
-};
-
-struct ack {
-	struct ack *next;
-	char id[ITEM_ID + 1];
 };
 
 struct pending {
@@ -65,7 +61,8 @@ struct deliver {
 	struct queue small, large;
 	struct task *oldest, *newest;	/* unsettled */
 	int64_t applied;	/* newest event applied */
-	struct ack *acks, **acks_last;
+	struct queue acks;	/* revealed, and unsettled until the relay
+				 * knows: it keeps their blobs for us */
 	struct pending *pending;
 	uint64_t cached;	/* bytes of blobs; counted anew at cached_ms */
 	int64_t cached_ms;	/* monotonic; 0: not yet */

@@ -21,7 +21,8 @@ void in_free(struct in *in);
 
 /* --- for the deliver room --- */
 
-/* Whether this event needs nothing more: shown, refused, ours, pending. */
+/* Whether this event needs nothing more: shown, refused, ours, pending.  Not
+ * whether the relay knows it: in_unacked. */
 bool in_settled(struct in *in, uint64_t seq);
 /* Where the stream would go on after a restart; kept in later records. */
 void in_set_cursor(struct in *in, int64_t cursor);
@@ -68,6 +69,11 @@ struct incoming *in_incoming(struct mount *m, uint64_t seq, struct bytes raw);
 /* Calls each for every item that is still pending. */
 void in_pending(struct mount *m,
 		void (*each)(void *arg, uint64_t seq, struct bytes envelope),
+		void *arg);
+/* Calls each, in their order, for what was verified and is above the cursor:
+ * the relay may not know that. */
+void in_unacked(struct mount *m,
+		void (*each)(void *arg, uint64_t seq, const char *id),
 		void *arg);
 /* The envelope of an item by id, for a refetch or a re-seed; -1: unknown. */
 int in_envelope(struct mount *m, const char *id, uint64_t *seq,

@@ -17,6 +17,7 @@ struct in_item {
 	uint64_t seq;
 	uint64_t at;		/* its record; 0: none (ours, refused) */
 	char id[ITEM_ID + 1];
+	bool verified;		/* at start: not only noted */
 	struct node *node;	/* the mount's lock; NULL: hidden */
 };
 

@@ -131,17 +131,39 @@ static struct task *next_task(struct deliver *d, struct queue *q, bool wait)
 
 /* --- acknowledging --- */
 
-static void push_ack(struct deliver *d, const char *id)
+/* Of what was revealed nothing is needed but its id.  It stays unsettled until
+ * the relay has heard of it: a mount that ends before says it at its next
+ * start, or the blob would be kept there for us until the session ends. */
+static void push_ack(struct deliver *d, struct task *t)
 {
-	struct ack *a = calloc(1, sizeof *a);
-	if (!a)
-		return;
-	strcpy(a->id, id);
+	if (t->inc)
+		strcpy(t->id, t->inc->env.header.id);
+	incoming_free(t->inc);
+	t->inc = NULL;
+	t->fresh = NULL;
+	if (t->fd >= 0)
+		close(t->fd);
+	t->fd = -1;
 	pthread_mutex_lock(&d->lock);
-	*d->acks_last = a;
-	d->acks_last = &a->next;
+	queue_put(&d->acks, t);
 	pthread_cond_broadcast(&d->more);
 	pthread_mutex_unlock(&d->lock);
+}
+
+/* Revealed by an earlier mount, which did not see the relay's answer. */
+static void load_unacked(void *arg, uint64_t seq, const char *id)
+{
+	struct deliver *d = arg;
+	struct task *t = calloc(1, sizeof *t);
+	if (!t)
+		return;
+	t->seq = seq;
+	t->fd = -1;
+	strcpy(t->id, id);
+	pthread_mutex_lock(&d->lock);
+	unsettled_put(d, t);
+	pthread_mutex_unlock(&d->lock);
+	push_ack(d, t);
 }
 
 /* --- pending --- */
@@ -441,9 +463,10 @@ static void reveal_batch(struct deliver *d, struct batch *b)
 		if (t->fresh) {
 			count_unseen(d, -1);
 			in_reveal(d->m, t->fresh);
-			push_ack(d, t->inc->env.header.id);
+			push_ack(d, t);
+		} else {
+			settle(d, t);
 		}
-		settle(d, t);
 	}
 	b->n = 0;
 }
@@ -522,33 +545,22 @@ static void ask_for_pending(struct deliver *d)
 	}
 }
 
-static struct ack *next_ack(struct deliver *d)
+static void put_back(struct deliver *d, struct task *t)
 {
+	struct queue *q = &d->acks;
 	pthread_mutex_lock(&d->lock);
-	struct ack *a = d->acks;
-	if (a) {
-		d->acks = a->next;
-		if (!d->acks)
-			d->acks_last = &d->acks;
-	}
-	pthread_mutex_unlock(&d->lock);
-	return a;
-}
-
-static void put_back(struct deliver *d, struct ack *a)
-{
-	pthread_mutex_lock(&d->lock);
-	a->next = d->acks;
-	if (!d->acks)
-		d->acks_last = &a->next;
-	d->acks = a;
+	t->next = q->first;
+	if (!q->first)
+		q->last = &t->next;
+	q->first = t;
+	q->n++;
 	pthread_mutex_unlock(&d->lock);
 }
 
 static bool idle(struct deliver *d)
 {
 	pthread_mutex_lock(&d->lock);
-	if (!d->ending && !d->acks)
+	if (!d->ending && !d->acks.first)
 		wait_until(&d->more, &d->lock, clock_mono_ms() + ACK_IDLE_MS);
 	bool on = !d->ending;
 	pthread_mutex_unlock(&d->lock);
@@ -560,19 +572,19 @@ static void *ack_thread(void *arg)
 	struct deliver *d = arg;
 	unsigned tries = 0;
 	while (idle(d)) {
-		struct ack *a;
+		struct task *t;
 		struct err e;
-		while ((a = next_ack(d))) {
-			if (peer_ack(d->ack_wire, a->id, &e) < 0 &&
+		while ((t = next_task(d, &d->acks, false))) {
+			if (peer_ack(d->ack_wire, t->id, &e) < 0 &&
 			    peer_may_retry(&e)) {
-				put_back(d, a);
+				put_back(d, t);
 				if (!deliver_pause(d, peer_delay_ms(tries++,
 						-1)))
 					return NULL;
 				continue;
 			}
 			tries = 0;
-			free(a);
+			settle(d, t);
 		}
 		ask_for_pending(d);
 	}
@@ -610,6 +622,7 @@ static int start_lane(struct deliver *d, int i, struct err *e)
 int lanes_start(struct deliver *d, struct err *e)
 {
 	in_pending(d->m, load_pending, d);
+	in_unacked(d->m, load_unacked, d);
 	for (int i = 0; i < LANES; i++)
 		if (start_lane(d, i, e) < 0)
 			return -1;
@@ -649,12 +662,12 @@ void lanes_free(struct deliver *d)
 		free_queue(&d->small);
 	if (d->large.last)
 		free_queue(&d->large);
+	if (d->acks.last)
+		free_queue(&d->acks);
 	for (struct task *t = d->oldest, *after; t; t = after) {
 		after = t->after;
 		task_free(t);
 	}
-	for (struct ack *a; (a = next_ack(d)); free(a))
-		;
 	while (d->pending) {
 		struct pending *p = d->pending;
 		d->pending = p->next;

@@ -123,6 +123,7 @@ static void load_item(struct loading *l, uint64_t at,
 		i = in_add(l->in, v.header.id, r->seq);
 	if (i) {
 		i->at = at;
+		i->verified = true;
 		peer_seen(l->m->peer, i->id);
 	}
 	enum item_kind kind = v.header.kind;
@@ -276,6 +277,41 @@ void in_pending(struct mount *m,
 {
 	for (const struct missing *p = m->in->missing; p; p = p->next)
 		each(arg, p->seq, buf_bytes(&p->envelope));
+}
+
+static int by_seq(const void *a, const void *b)
+{
+	const struct in_item *const *x = a, *const *y = b;
+	return (*x)->seq < (*y)->seq ? -1 : (*x)->seq > (*y)->seq;
+}
+
+static size_t find_unacked(const struct in *in, const struct in_item **v)
+{
+	size_t n = 0;
+	for (size_t s = 0; s < IN_SLOTS; s++)
+		for (struct in_item *i = in->items[s]; i; i = i->next) {
+			if (!i->verified || (int64_t)i->seq <= in->cursor)
+				continue;
+			if (v)
+				v[n] = i;
+			n++;
+		}
+	return n;
+}
+
+void in_unacked(struct mount *m,
+		void (*each)(void *arg, uint64_t seq, const char *id),
+		void *arg)
+{
+	size_t n = find_unacked(m->in, NULL);
+	const struct in_item **v = calloc(n + 1, sizeof *v);
+	if (!v)
+		return;
+	find_unacked(m->in, v);
+	qsort(v, n, sizeof *v, by_seq);
+	for (size_t i = 0; i < n; i++)
+		each(arg, v[i]->seq, v[i]->id);
+	free(v);
 }
 
 /* --- notes --- */

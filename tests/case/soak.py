@@ -70,7 +70,7 @@ broken = []                     # what a thread found wrong
 # --- mounts that come back --------------------------------------------------
 
 class Peer:
-    def __init__(self, name, link, relay, *flags):
+    def __init__(self, name, relay, *flags):
         self.name, self.flags = name, flags
         self.dir = f"{T}/mnt-{name}"
         self.relay = relay
@@ -79,7 +79,8 @@ class Peer:
             [SHIM, str(relay.port), self.shim_path], text=True,
             stdout=subprocess.PIPE, stderr=open(f"{T}/shim.err", "ab"))
         self.port = int(self.shim.stdout.readline())
-        self.link = link.replace(relay.url, f"http://127.0.0.1:{self.port}")
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.link = None
         self.lock = threading.Lock()    # one hand on the mount at a time
         os.makedirs(self.dir)
 
@@ -448,15 +449,31 @@ def settle(peers, writers):
                     f"of {w.name}", 60)
 
 
+def check_relay():
+    """What everybody has is not kept: 20 minutes of it would fill a session.
+    (Larger blobs are files.)"""
+    where = T + "/relay/blobs"
+    try:
+        lib.wait_for(lambda: not os.listdir(where), "the relay kept nothing "
+                     "that everybody has", 30)
+    except lib.Failed:
+        print("# still there:", len(os.listdir(where)), flush=True)
+        raise
+    lib.ok(True, "the relay kept nothing that everybody has")
+
+
 def main():
     print(f"# SEED={SEED} SOAK={SECONDS / 60:g}", flush=True)
     relay = lib.Relay()
-    done = lib.run_cli(lib.AIRLOXFS, "creator", "create", "--relay",
-                       relay.url, "--json")
+    peers = [Peer("alice", relay), Peer("bob", relay, "-o", "strict"),
+             Peer("carol", relay)]
+    # bob made the session: everybody who is in it takes what comes
+    maker = peers[1]
+    done = lib.run_cli(lib.AIRLOXFS, maker.name, "create", "--relay",
+                       maker.url, "--as", maker.name, "--json")
     links = json.loads(done.stdout)["invites"]
-    peers = [Peer("alice", links["sender"], relay),
-             Peer("bob", links["owner"], relay, "-o", "strict"),
-             Peer("carol", links["observer"], relay)]
+    for p, role in zip(peers, ("sender", "owner", "observer")):
+        p.link = links[role].replace(maker.url, p.url)
     try:
         soak(relay, peers)
     finally:
@@ -494,6 +511,7 @@ def soak(relay, peers):
         s = p.status()
         lib.same((s["rejected"], s["gaps"], s["pending"]), ("0", "0", "0"),
                  f"{p.name} has refused nothing and misses nothing")
+    check_relay()
     for p in peers[:2]:
         clean_drafts(p)
     for p in peers:

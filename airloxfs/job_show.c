@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "airloxfs/job_show.h"
+#include "airloxfs/kept.h"
 #include "airloxfs/print.h"
 #include "core/clear.h"
 #include "core/host/check.h"
@@ -53,16 +54,22 @@ void job_printed_free(struct job_printed *p)
 }
 
 /* What the result has beyond what was printed.  False where that is not how
- * the result begins: frames were lost, or output was left out. */
+ * the result begins: frames were lost, or output was left out; then its end
+ * is printed all the same. */
 static bool put_rest(FILE *to, bool tty, const struct buf *printed,
 		     struct bytes all)
 {
-	size_t n = printed ? printed->len : 0;
+	size_t n = printed ? printed->len : 0, at = n;
+	bool whole = n <= all.n &&
+		(!n || memcmp(printed->data, all.p, n) == 0);
 
-	if (n > all.n || (n && memcmp(printed->data, all.p, n) != 0))
-		return false;
-	put_output(to, tty, (struct bytes){ all.p + n, all.n - n });
-	return true;
+	if (!whole) {
+		size_t end = n < KEPT_SEEN ? n : KEPT_SEEN;
+		at = kept_rest((struct bytes){ printed->data + n - end, end },
+			       all);
+	}
+	put_output(to, tty, (struct bytes){ all.p + at, all.n - at });
+	return whole;
 }
 
 static void put_outputs(const struct job_show *s, const struct payload *p)
@@ -70,10 +77,12 @@ static void put_outputs(const struct job_show *s, const struct payload *p)
 	bool tty = isatty(STDOUT_FILENO);
 	const struct job_printed *was = s->printed;
 
-	if (!put_rest(stdout, tty, was ? &was->out : NULL,
-		      p->u.result.out_text) ||
-	    !put_rest(stderr, tty, was ? &was->err : NULL,
-		      p->u.result.err_text))
+	bool whole = put_rest(stdout, tty, was ? &was->out : NULL,
+			      p->u.result.out_text);
+
+	whole &= put_rest(stderr, tty, was ? &was->err : NULL,
+			  p->u.result.err_text);
+	if (!whole)
 		tell_note("the output above is not all of it; result prints "
 			  "what was kept");
 }

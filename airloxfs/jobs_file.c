@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "airloxfs/jobs_private.h"
+#include "airloxfs/kept.h"
 #include "airloxfs/notify.h"
 #include "airloxfs/text.h"
 
@@ -202,6 +203,20 @@ static bool is_start(struct vault *v, struct bytes whole)
 	return is || (n == 0 && !whole.n);
 }
 
+/* What who reads `output` has not seen of it. */
+static struct bytes unseen(struct vault *v, struct bytes whole)
+{
+	uint8_t end[KEPT_SEEN];
+	struct err e;
+	uint64_t had = vault_size(v);
+	size_t n = had < sizeof end ? (size_t)had : sizeof end;
+	size_t at = (size_t)had;
+	if (!is_start(v, whole))
+		at = vault_read(v, had - n, end, n, &e) == (ssize_t)n ?
+			kept_rest((struct bytes){ end, n }, whole) : 0;
+	return (struct bytes){ whole.p + at, whole.n - at };
+}
+
 int jobs_text_replace(struct submitted *s, enum jobs_text t,
 		      struct bytes whole, struct err *e)
 {
@@ -209,10 +224,10 @@ int jobs_text_replace(struct submitted *s, enum jobs_text t,
 	struct vault *v = jobs_text_open(s, t, make_it, e);
 	if (!v)
 		return -1;
-	uint64_t had = vault_size(v);
-	if (s->all && t < JOBS_JSON && is_start(v, whole) && whole.n > had)
-		line_append(s->m, s->all, (struct bytes){
-			whole.p + had, whole.n - (size_t)had });
+	struct bytes more = t < JOBS_JSON ? unseen(v, whole)
+					  : (struct bytes){ 0 };
+	if (s->all && more.n)
+		line_append(s->m, s->all, more);
 	int rc = vault_truncate(v, 0, e);
 	if (rc == 0 && whole.n)
 		rc = vault_write(v, 0, whole.p, whole.n, e);

@@ -5,6 +5,7 @@
 #include "core/clear.h"
 #include "core/prim.h"
 
+#define MARKER_END " bytes skipped]\n"
 #define MARKER_MAX 48		/* "\n[18446744073709551615 bytes skipped]\n" */
 
 /* --- writing --- */
@@ -71,6 +72,12 @@ void kept_free(struct kept *k)
 	*k = (struct kept){ 0 };
 }
 
+static void put_skipped(struct buf *out, bool nl, uint64_t n)
+{
+	buf_addf(out, "%s[%llu" MARKER_END, nl ? "" : "\n",
+		 (unsigned long long)n);
+}
+
 void kept_take_live(struct kept *k, struct buf *out)
 {
 	buf_reset(out);
@@ -78,9 +85,16 @@ void kept_take_live(struct kept *k, struct buf *out)
 	bool nl = k->live.len && k->live.data[k->live.len - 1] == '\n';
 	buf_reset(&k->live);
 	if (k->live_skipped)
-		buf_addf(&k->live, "%s[%llu bytes skipped]\n", nl ? "" : "\n",
-			 (unsigned long long)k->live_skipped);
+		put_skipped(&k->live, nl, k->live_skipped);
 	k->live_skipped = 0;
+}
+
+void kept_lost(struct kept *k, size_t n)
+{
+	uint64_t all = n + k->live.len + k->live_skipped;
+	buf_reset(&k->live);
+	k->live_skipped = 0;
+	put_skipped(&k->live, false, all);
 }
 
 /* --- reading --- */
@@ -101,9 +115,7 @@ static uint64_t skipped(const struct kept *k)
 
 static void put_marker(struct buf *out, uint64_t n)
 {
-	bool nl = !out->len || out->data[out->len - 1] == '\n';
-	buf_addf(out, "%s[%llu bytes skipped]\n", nl ? "" : "\n",
-		 (unsigned long long)n);
+	put_skipped(out, !out->len || out->data[out->len - 1] == '\n', n);
 }
 
 void kept_read(const struct kept *k, struct buf *out)
@@ -184,4 +196,25 @@ bool kept_cut(struct bytes text, struct buf *out, size_t max)
 	return put_ends(out, (struct bytes){ text.p, half },
 			(struct bytes){ text.p + half, text.n - half }, 0,
 			max);
+}
+
+/* --- going on after frames --- */
+
+static size_t find_marker(struct bytes whole)
+{
+	const uint8_t *end = memmem(whole.p, whole.n, MARKER_END,
+				    sizeof MARKER_END - 1);
+	const uint8_t *at = end;
+	while (at && at > whole.p && *at != '[' && end - at < MARKER_MAX)
+		at--;
+	return at && *at == '[' ? (size_t)(at - whole.p) : 0;
+}
+
+size_t kept_rest(struct bytes seen_end, struct bytes whole)
+{
+	size_t n = seen_end.n;
+	for (size_t at = whole.n; n && at >= n; at--)
+		if (memcmp(whole.p + at - n, seen_end.p, n) == 0)
+			return at;
+	return find_marker(whole);
 }

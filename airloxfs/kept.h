@@ -33,5 +33,14 @@ bool kept_text(const struct kept *k, struct buf *out, size_t max);
 bool kept_cut(struct bytes text, struct buf *out, size_t max);
 /* What is next for a frame: at most KEPT_LIVE bytes; empty: nothing. */
 void kept_take_live(struct kept *k, struct buf *out);
+/* A frame of n bytes did not arrive: that is said in the next one. */
+void kept_lost(struct kept *k, size_t n);
+
+/* Who has seen frames, some of which were left out, goes on in the whole
+ * output here: after what reads as the end of what was seen (its last
+ * KEPT_SEEN bytes), else where output was left out of `whole` itself, else at
+ * its start. */
+#define KEPT_SEEN ((size_t)256)
+size_t kept_rest(struct bytes seen_end, struct bytes whole);
 
 #endif

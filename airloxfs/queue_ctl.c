@@ -221,6 +221,7 @@ static void ready_release(struct mount *m, struct handle *h)
 	struct queue_room *q = room(m);
 	pthread_mutex_lock(&q->lock);
 	bool last = --q->holders == 0;
+	pthread_cond_broadcast(&q->beat);
 	pthread_mutex_unlock(&q->lock);
 	if (last)
 		went_away(q);

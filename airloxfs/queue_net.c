@@ -16,6 +16,7 @@
 #define FRAME_MS 250		/* four a second */
 #define FRAME_TOTAL_MS 5000	/* output that is older is no news */
 #define CLAIM_RETRY_MS 500
+#define AWAY_TOTAL_MS 1000	/* an unmount does not wait longer for it */
 
 /* --- what is assigned --- */
 
@@ -105,9 +106,20 @@ static void beat(struct queue_room *q)
 	char id[ITEM_ID + 1];
 	memcpy(id, q->beat_job, sizeof id);
 	pthread_mutex_unlock(&q->lock);
-	if (wire_heartbeat(q->beat_wire, id[0] ? id : NULL, &e) < 0 &&
-	    !q->ending && e.code != ERR_FORBIDDEN)
+	int rc = wire_heartbeat(q->beat_wire, id[0] ? id : NULL, &e);
+	if (rc < 0 && !q->ending && e.code != ERR_FORBIDDEN)
 		mount_failed(q->m, &e);
+	pthread_mutex_lock(&q->lock);
+	q->heard |= rc == 0;
+}
+
+/* Nobody holds queue/ready any more: the relay need not find out by itself. */
+static void rest(struct queue_room *q)
+{
+	struct err e;
+	q->heard = false;
+	pthread_mutex_unlock(&q->lock);
+	wire_runner_away(q->beat_wire, &e);
 	pthread_mutex_lock(&q->lock);
 }
 
@@ -134,6 +146,8 @@ static void *beater_thread(void *arg)
 			q->beat_now = false;
 			next = now + BEAT_MS;
 			beat(q);
+		} else if (!q->holders && q->heard) {
+			rest(q);
 		} else {
 			int64_t due = q->holders ? next : now + IDLE_MS;
 			bool claims = to_claim(q) != NULL;
@@ -195,6 +209,8 @@ static void send_frame(struct queue_room *q, struct qjob *j)
 	 * again, one that cannot be reached or is busy is */
 	if (rc < 0 && e.code != ERR_NET && e.code != ERR_RATE)
 		j->frames_off = true;
+	else if (rc < 0)
+		kept_lost(&j->std[s], output.len);
 	pthread_mutex_unlock(&q->lock);
 	queue_drop(j);
 	pthread_mutex_lock(&q->lock);
@@ -242,6 +258,24 @@ int queue_net_start(struct queue_room *q, struct err *e)
 		     e) < 0 ? -1 : 0;
 }
 
+/* The mount ends with somebody in it who took jobs.  The wires have been
+ * aborted by now. */
+static void say_away(struct queue_room *q)
+{
+	mount_lock(q->m);
+	bool online = q->m->online && !q->m->closed;
+	mount_unlock(q->m);
+	struct err e;
+	struct wire *w = q->heard && online ? peer_wire(q->m->peer, &e)
+					    : NULL;
+	q->heard = false;
+	if (!w)
+		return;
+	wire_set_total(w, AWAY_TOTAL_MS);
+	wire_runner_away(w, &e);
+	wire_free(w);
+}
+
 /* The threads have been told. */
 void queue_net_stop(struct queue_room *q)
 {
@@ -256,6 +290,7 @@ void queue_net_stop(struct queue_room *q)
 	if (q->has_listener)
 		pthread_join(q->listener, NULL);
 	q->has_beater = q->has_live = q->has_listener = false;
+	say_away(q);
 	for (size_t i = 0; i < 3; i++)
 		wire_free(wires[i]);
 	q->beat_wire = q->live_wire = q->listen_wire = NULL;

@@ -126,6 +126,7 @@ struct queue_room {
 	unsigned kicks;		/* items that came: queue_item */
 	unsigned holders;	/* of queue/ready, open for writing */
 	bool beat_now;
+	bool heard;		/* by the relay, which may assign jobs */
 	char beat_job[ITEM_ID + 1];	/* claimed, its result not posted */
 	struct qjob *jobs;
 	struct qtask *tasks;	/* by due time */

@@ -118,3 +118,8 @@ void duty_beat(struct session *s, struct participant *p, const char *id,
 		hub_wake(&s->hub);
 	}
 }
+
+void duty_away(struct participant *p)
+{
+	p->runner->beat_ms = 0;
+}

@@ -20,5 +20,7 @@ bool duty_news(struct conn *c);
 /* It lives; id is the job that it says it has, or "". */
 void duty_beat(struct session *s, struct participant *p, const char *id,
 		 int64_t now_ms);
+/* It takes no jobs until it is heard again. */
+void duty_away(struct participant *p);
 
 #endif

@@ -48,6 +48,8 @@ static const struct route routes[] = {
 	  NULL, serve_reject, NULL },
 	{ HTTP_POST, S "/runners/me/heartbeat", WHO_RUNNER, HEARTBEAT_MAX,
 	  NULL, NULL, serve_heartbeat, NULL },
+	{ HTTP_POST, S "/runners/me/away", WHO_RUNNER, BODY_IGNORED, NULL,
+	  NULL, serve_away, NULL },
 	{ HTTP_GET, S "/runners/me/stream", WHO_RUNNER, 0, NULL, NULL,
 	  serve_duty, NULL },
 	{ HTTP_POST, S "/roles/{id}/revoke", WHO_OWNER, BODY_IGNORED, NULL,

@@ -74,6 +74,7 @@ void serve_runners(struct conn *c);
 void serve_approve(struct conn *c);
 void serve_reject(struct conn *c);
 void serve_heartbeat(struct conn *c);
+void serve_away(struct conn *c);
 void serve_duty(struct conn *c);
 /* upload.c */
 void upload_post_begin(struct conn *c);

@@ -83,6 +83,16 @@ void serve_heartbeat(struct conn *c)
 			    "in the session any more");
 }
 
+void serve_away(struct conn *c)
+{
+	struct state *st = c->loop->st;
+	pthread_mutex_lock(&st->lock);
+	if (c->req->by->runner)
+		duty_away(c->req->by);
+	pthread_mutex_unlock(&st->lock);
+	reply_empty(c);
+}
+
 void serve_duty(struct conn *c)
 {
 	c->duty = true;

@@ -175,6 +175,13 @@ int wire_heartbeat(struct wire *w, const char *job, struct err *e)
 	return wire_call(w, &c, "/runners/me/heartbeat", e);
 }
 
+int wire_runner_away(struct wire *w, struct err *e)
+{
+	struct rest_call c = { .method = "POST" };
+
+	return wire_call(w, &c, "/runners/me/away", e);
+}
+
 int wire_runner_stream(struct wire *w,
 		       int (*on)(void *arg, const struct event *ev,
 				 struct err *e),

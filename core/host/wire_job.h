@@ -41,6 +41,9 @@ int wire_job_progress(struct wire *w, const char *job, struct bytes body,
 		      struct err *e);
 /* job NULL: idle.  Every 10 s; a runner silent for 30 s is offline. */
 int wire_heartbeat(struct wire *w, const char *job, struct err *e);
+/* It takes no jobs until its next heartbeat: offline at once.  A relay that
+ * does not know this answers ERR_NOT_FOUND, and finds out in 30 s. */
+int wire_runner_away(struct wire *w, struct err *e);
 /* Blocks like wire_stream.  Kinds job_assigned and job_cancel, without ids;
  * wire_assigned gives the job of their data: 0, or -1 for what is none. */
 int wire_runner_stream(struct wire *w,

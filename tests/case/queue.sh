@@ -62,9 +62,12 @@ assert_match "$(timeout $((30 * SLOW)) cat "$T/b/jobs/full/wait")" \
 	'^completed' 'with inputs'
 assert_eq "$(cat "$T/b/jobs/full/stdout")" '5 1,2' 'its output'
 pass 'inputs, by label'
+assert_wait "grep -qx idle '$T/o/runners/run/state'"
 kill "$RUNNER_PID"
 wait "$RUNNER_PID" 2>/dev/null
+assert_wait "grep -qx offline '$T/o/runners/run/state'" 5
 umount_at "$T/q"
+pass 'nobody serves it any more: offline at once'
 
 say 'by hand, through a network that breaks'
 shim_start

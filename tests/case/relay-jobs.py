@@ -276,6 +276,27 @@ def crashes(hall, box):
          (400, "bad_request"), "a heartbeat is well formed")
 
 
+def away(hall, box):
+    """Who goes is offline at once, and may come back."""
+    here = naming(box)
+    hall.beat(box)
+    hall.given(here, to=box)
+    for _ in range(2):
+        lib.same(box.post("/runners/me/away").status, 204, "it goes")
+    says(hall.sam.post("/runners/me/away"), (403, "forbidden"), "no runner")
+    rows = {r["participant_pub"]: r for r in
+            hall.sam.get("/runners").json["runners"]}
+    row = rows[box.pub]
+    lib.same(row["online"], False, "it is seen at once")
+    lib.same(box.post(f"/jobs/{row['job']}/claim").status, 200,
+             "what it was given it may do")
+    lib.same(hall.result(box, row["job"]).status, 201, "to the end")
+    says(hall.job(here)[1], NONE, "but has no other")
+    hall.beat(box)
+    job = hall.given(here, to=box)
+    lib.same(hall.result(box, job).status, 201, "until it is back")
+
+
 def ends(hall):
     """Whoever leaves takes the job along."""
     tokens = []
@@ -412,6 +433,7 @@ def main():
     for peer in hall.runners:
         hall.beat(peer)
     again(hall, box)
+    away(hall, box)
     crashes(hall, box)
     ends(hall)
     trail(hall)

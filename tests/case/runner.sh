@@ -165,7 +165,8 @@ pass 'kill -9: one end, no trace, not run again; the next job runs'
 umount_at "$T/q"
 wait_for "! is_running $RUNNER_PID" 20 || fail 'the runner stays'
 wait "$RUNNER_PID" || fail "exit $?: $(cat runner2.log)"
-pass 'the end of the mount is the end of the runner'
+assert_wait "grep -qx offline '$T/o/runners/box/state'" 5
+pass 'the end of the mount is the end of the runner, which is seen at once'
 
 printf '%s\n' "$RUNNER" >link
 chmod 600 link

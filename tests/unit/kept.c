@@ -104,6 +104,33 @@ static void check_live(void)
 	kept_free(&k);
 }
 
+static int rest_of(const char *seen, const char *whole)
+{
+	return (int)kept_rest(bytes_str(seen), bytes_str(whole));
+}
+
+static void check_rest(void)
+{
+	struct kept k = { 0 };
+	cleanup_buf struct buf b = { 0 };
+	is_int(rest_of("b\n", "a\nb\nc\n"), 4, "on after what was seen");
+	is_int(rest_of("x", "axxb"), 3, "the last such place");
+	is_int(rest_of("", "a"), 0, "nothing seen: all of it");
+	is_int(rest_of("longer than all", "a"), 0, "not found: all of it");
+	is_int(rest_of("no", "a\n[12 bytes skipped]\nb"), 2,
+	       "not found, and the whole is none: its end");
+	is_int(rest_of("no", " bytes skipped]\n"), 0, "no marker");
+	is_int(rest_of("no", ""), 0, "an empty one");
+	add_str(&k, "a\n");
+	kept_take_live(&k, &b);
+	add_str(&k, "b");
+	kept_lost(&k, 2);
+	add_str(&k, "c");
+	kept_take_live(&k, &b);
+	is_str(buf_cstr(&b), "\n[3 bytes skipped]\nc", "a frame that was lost");
+	kept_free(&k);
+}
+
 int main(void)
 {
 	check_small();
@@ -111,5 +138,6 @@ int main(void)
 	check_large(997);
 	check_bad_bytes();
 	check_live();
+	check_rest();
 	return done_testing();
 }

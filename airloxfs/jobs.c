@@ -131,6 +131,8 @@ static void tell(struct submitted *s)
 		tell_json_str(&j, "reason", bytes_str(s->reason));
 	if (s->has_exit)
 		tell_json_int(&j, "exit", s->exit_code);
+	if (s->pid_ns)
+		tell_json_int(&j, "pid_ns", (int64_t)s->pid_ns);
 	tell_json_end(s->m, &j);
 }
 

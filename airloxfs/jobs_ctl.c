@@ -18,6 +18,7 @@
 
 #include "airloxfs/ctl.h"
 #include "airloxfs/jobs_private.h"
+#include "airloxfs/proc.h"
 #include "airloxfs/text.h"
 #include "core/host/people.h"
 #include "core/key.h"
@@ -283,7 +284,13 @@ static int ctl_open(struct mount *m, struct handle *h)
 static int ctl_write(struct mount *m, struct handle *h, pid_t tid,
 		     const void *p, size_t n, uint64_t off)
 {
-	(void)tid, (void)off;
+	(void)off;
+	struct submitted *s = h->node->data;
+	uint64_t pid_ns = proc_pid_ns(tid);
+	pthread_mutex_lock(&m->jobs->lock);
+	if (s->state == JOBS_DRAFT)
+		s->pid_ns = pid_ns;
+	pthread_mutex_unlock(&m->jobs->lock);
 	return ctl_lines(m, h->node, p, n, verb);
 }
 

@@ -12,6 +12,7 @@
 
 #include "airloxfs/jobs_private.h"
 #include "airloxfs/notify.h"
+#include "airloxfs/proc.h"
 #include "airloxfs/say.h"
 #include "airloxfs/text.h"
 
@@ -159,8 +160,8 @@ static void keep_answer(struct submitted *s, struct fuse_req *req)
 	pthread_mutex_unlock(&j->lock);
 }
 
-static int commit(struct mount *m, struct buf *code, char name[24],
-		  struct err *e)
+static int commit(struct mount *m, struct buf *code, uint64_t pid_ns,
+		  char name[24], struct err *e)
 {
 	if (m->closed)
 		return err_set(e, ERR_GONE, "the session is over: %s",
@@ -168,6 +169,7 @@ static int commit(struct mount *m, struct buf *code, char name[24],
 	struct submitted *s = add_job(m, e);
 	if (!s)
 		return -1;
+	s->pid_ns = pid_ns;
 	if (put_program(s, code, e) < 0 || jobs_run(s, e) < 0) {
 		take_back(s);
 		return -1;
@@ -212,7 +214,7 @@ static void new_flush(struct mount *m, struct fuse_req *req,
 		fs_reply_error(req, err);
 		return;
 	}
-	if (commit(m, &code, name, &e) == 0) {
+	if (commit(m, &code, proc_pid_ns(tid), name, &e) == 0) {
 		set_name(h, name);
 		pthread_mutex_lock(&m->jobs->lock);
 		struct submitted *s = jobs_named(m->jobs, name);
@@ -252,7 +254,8 @@ static int new_fsync(struct mount *m, struct handle *h)
 	}
 	pthread_mutex_unlock(&new_lock);
 	int err = 0;
-	if (code.len && commit(m, &code, name, &e) == 0) {
+	uint64_t pid_ns = proc_pid_ns(h->opener);
+	if (code.len && commit(m, &code, pid_ns, name, &e) == 0) {
 		set_name(h, name);
 		show_now(m, name);
 	} else if (code.len) {
@@ -289,7 +292,7 @@ static void new_release(struct mount *m, struct handle *h)
 	struct err e;
 	char name[24];
 	if (!h->data && h->bytes.len && !h->failed &&
-	    commit(m, &h->bytes, name, &e) < 0)
+	    commit(m, &h->bytes, 0, name, &e) < 0)
 		mount_failed(m, &e);
 }
 

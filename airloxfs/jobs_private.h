@@ -66,6 +66,7 @@ struct submitted {
 	uint64_t n;
 	char *name;
 	bool removed;		/* its directory was: nothing is known of it */
+	uint64_t pid_ns;	/* of who ran it, if it is not ours */
 	enum jobs_state state;
 	bool verified;		/* by a result: nothing changes any more */
 	struct jobs_spec spec;

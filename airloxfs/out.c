@@ -243,6 +243,7 @@ static int draft_open(struct mount *m, struct handle *h)
 		return ESTALE;
 	}
 	f->opener = proc_tgid(h->opener);
+	f->pid_ns = proc_pid_ns(h->opener);
 	f->handles++;
 	if (h->flags & O_TRUNC) {
 		out_await_idle(f);

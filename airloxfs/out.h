@@ -45,6 +45,7 @@ struct outgoing {
 	int write_errno;	/* of the failed write, repeated by FLUSH */
 	pid_t writers[OUT_WRITERS];	/* processes */
 	pid_t opener;
+	uint64_t pid_ns;	/* the opener's, if it is not ours */
 	unsigned handles;	/* open for writing */
 	unsigned busy;		/* who reads or syncs the vault, which takes
 				 * long, and lets the lock go meanwhile: the

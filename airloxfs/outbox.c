@@ -9,7 +9,10 @@
 #include <time.h>
 
 #include "airloxfs/outbox_private.h"
+#include "airloxfs/tell_json.h"
 #include "airloxfs/wait.h"
+#include "core/enc.h"
+#include "core/hash.h"
 #include "core/host/clock.h"
 #include "core/host/file.h"
 
@@ -110,10 +113,31 @@ static struct post *post_new(struct mount *m, struct outgoing *f,
 		out_hold(m, f);
 		pthread_mutex_lock(&f->lock);
 		p->gen = f->gen;
+		p->pid_ns = f->pid_ns;
 		snprintf(p->draft, sizeof p->draft, "%s", vault_id(f->vault));
 		pthread_mutex_unlock(&f->lock);
 	}
 	return p;
+}
+
+/* Of a text the hash, too: it is in no file. */
+static void tell_written(struct mount *m, const struct post *p)
+{
+	cleanup_buf struct buf line = { 0 };
+	struct tell_json j = tell_json_begin(&line, "written");
+	if (p->name) {
+		tell_json_str(&j, "name", bytes_str(p->name));
+	} else {
+		uint8_t hash[HASH_SIZE];
+		char hex[2 * HASH_SIZE + 1];
+		hash_sha256(hash, p->text.data, p->text.len);
+		enc_hex(hex, hash, sizeof hash);
+		tell_json_int(&j, "bytes", (int64_t)p->text.len);
+		tell_json_str(&j, "sha256", bytes_str(hex));
+	}
+	if (p->pid_ns)
+		tell_json_int(&j, "pid_ns", (int64_t)p->pid_ns);
+	tell_json_end(m, &j);
 }
 
 static void submit(struct outbox *o, struct post *p, struct fuse_req *req)
@@ -133,18 +157,23 @@ void outbox_commit(struct mount *m, struct outgoing *f, const char *name,
 		   struct fuse_req *req)
 {
 	struct post *p = post_new(m, f, name);
-	if (p)
+	if (p) {
+		tell_written(m, p);
 		submit(m->outbox, p, req);
-	else if (req)
+	} else if (req) {
 		fs_reply_error(req, ENOMEM);
+	}
 }
 
-void outbox_say(struct mount *m, struct bytes text, struct fuse_req *req)
+void outbox_say(struct mount *m, struct bytes text, uint64_t pid_ns,
+		struct fuse_req *req)
 {
 	struct post *p = post_new(m, NULL, NULL);
 	if (p)
 		buf_add(&p->text, text.p, text.n);
 	if (p && !buf_failed(&p->text)) {
+		p->pid_ns = pid_ns;
+		tell_written(m, p);
 		submit(m->outbox, p, req);
 		return;
 	}
@@ -162,6 +191,7 @@ int outbox_commit_wait(struct mount *m, struct outgoing *f, const char *name,
 		return ENOMEM;
 	p->waits = true;
 	p->wait_ms = wait_ms;
+	tell_written(m, p);
 	submit(o, p, NULL);
 	pthread_mutex_lock(&o->lock);
 	while (!p->answered)

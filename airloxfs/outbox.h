@@ -33,10 +33,12 @@ void outbox_stop(struct outbox *o);
 void outbox_free(struct outbox *o);
 
 /* Commits a file of out/ under `name`, or a text.  The answer goes to req:
- * 0, or the errno of airloxfs(4).  The file is held until it is done. */
+ * 0, or the errno of airloxfs(4).  The file is held until it is done.
+ * pid_ns: who wrote it, as proc_pid_ns says it. */
 void outbox_commit(struct mount *m, struct outgoing *f, const char *name,
 		   struct fuse_req *req);
-void outbox_say(struct mount *m, struct bytes text, struct fuse_req *req);
+void outbox_say(struct mount *m, struct bytes text, uint64_t pid_ns,
+		struct fuse_req *req);
 /* The same for a caller that waits in this thread, at most wait_ms of
  * network.  Returns an errno; name may be NULL: the file's own. */
 int outbox_commit_wait(struct mount *m, struct outgoing *f, const char *name,

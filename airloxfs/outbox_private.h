@@ -30,6 +30,7 @@ struct post {
 	uint64_t gen;
 	char *name;		/* what the file is sent as */
 	struct buf text;
+	uint64_t pid_ns;	/* of who wrote it, if it is not ours */
 
 	struct sealed sealed;	/* id, envelope, ref, sizes */
 	char blob[FILE_TMP];	/* its file in the state directory; "": inline */

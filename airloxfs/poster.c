@@ -129,6 +129,8 @@ void outbox_tell_sent(struct mount *m, const struct post *p, uint64_t seq)
 	tell_json_str(&j, "id", bytes_str(p->sealed.id));
 	if (p->name)
 		tell_json_str(&j, "name", bytes_str(p->name));
+	if (p->pid_ns)
+		tell_json_int(&j, "pid_ns", (int64_t)p->pid_ns);
 	tell_json_end(m, &j);
 }
 
@@ -147,6 +149,8 @@ static void tell_failed(struct mount *m, const struct post *p,
 	if (p->name)
 		tell_json_str(&j, "name", bytes_str(p->name));
 	tell_json_str(&j, "reason", bytes_str(why->why));
+	if (p->pid_ns)
+		tell_json_int(&j, "pid_ns", (int64_t)p->pid_ns);
 	tell_json_end(m, &j);
 }
 

@@ -61,6 +61,20 @@ pid_t proc_tgid(pid_t tid)
 	return tgid > 0 ? (pid_t)tgid : tid;
 }
 
+static uint64_t ns_of(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+uint64_t proc_pid_ns(pid_t tid)
+{
+	char path[40];
+	snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)tid);
+	uint64_t theirs = ns_of(path);
+	return theirs == ns_of("/proc/self/ns/pid") ? 0 : theirs;
+}
+
 /* A program chooses its own name, blanks and parentheses too: fields are
  * counted from the last parenthesis, where the third begins. */
 static void parse_stat(struct proc_flusher *out, const char *stat)

@@ -23,6 +23,10 @@ void proc_look(struct proc_flusher *out, pid_t tid);
 bool proc_is_alive(pid_t pid);
 pid_t proc_tgid(pid_t tid);	/* tid itself if it cannot be told */
 
+/* The pid namespace of a thread that is not in ours, as a number; else 0: what
+ * a sandbox writes is told apart by it. */
+uint64_t proc_pid_ns(pid_t tid);
+
 /* Whether the process (or thread) has a descriptor open for writing whose
  * inode number is ino. */
 bool proc_holds(pid_t pid, uint64_t ino);

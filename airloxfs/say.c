@@ -82,7 +82,7 @@ static void say_flush(struct mount *m, struct fuse_req *req,
 	if (text.len && text.data[text.len - 1] == '\n')
 		text.len--;
 	if (text.len && !buf_failed(&text))
-		outbox_say(m, buf_bytes(&text), req);
+		outbox_say(m, buf_bytes(&text), proc_pid_ns(tid), req);
 	else
 		fs_reply_error(req, failed ? EFBIG : text.failed ? ENOMEM : 0);
 	buf_free(&text);
@@ -93,7 +93,7 @@ static void say_release(struct mount *m, struct handle *h)
 	if (h->bytes.len && h->bytes.data[h->bytes.len - 1] == '\n')
 		h->bytes.len--;
 	if (h->bytes.len && !h->failed && !buf_failed(&h->bytes))
-		outbox_say(m, buf_bytes(&h->bytes), NULL);
+		outbox_say(m, buf_bytes(&h->bytes), 0, NULL);
 }
 
 const struct node_ops say_ops = {

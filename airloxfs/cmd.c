@@ -14,6 +14,25 @@ bool cmd_is_link(const char *s)
 	       strstr(s, "/s/") && strchr(s, '#');
 }
 
+int cmd_begin(struct args *a, const struct flag *flags, int argc, char **argv,
+	      const char *usage, const char *what)
+{
+	struct err e;
+	if (args_parse(a, flags, argc, argv, &e) < 0)
+		return tell_fail(&e);
+	if (!a->help)
+		return -1;
+	args_help(usage, what, flags);
+	return 0;
+}
+
+int cmd_misuse(const char *why)
+{
+	struct err e;
+	err_set(&e, ERR_USAGE, "%s; see --help", why);
+	return tell_fail(&e);
+}
+
 char *cmd_take_invite(struct common *c, struct args *a, int others)
 {
 	bool elsewhere = c->invite || c->setting->invite;

@@ -47,6 +47,13 @@ struct common {
 
 /* True if s is a link, so that it cannot be a text or a path. */
 bool cmd_is_link(const char *s);
+/* Parses a command's flags.  -1: go on; else the exit code with which the
+ * command ends, since it was wrong or --help was asked for and printed. */
+int cmd_begin(struct args *a, const struct flag *flags, int argc, char **argv,
+	      const char *usage, const char *what);
+/* Prints what is wrong with the arguments, and that --help tells more;
+ * returns the exit code. */
+int cmd_misuse(const char *why);
 /* With --invite or AIRLOX_INVITE no invite need be an argument: takes the
  * first argument away as the invite if there are more than `others` of them,
  * or if there is no other source, or if it is a link.  May be NULL. */

@@ -207,10 +207,8 @@ static int run(struct options *o, struct args *a)
 	char *invite, *file;
 	const char *why = sort_out(o, a, &invite, &file) < 0 ?
 			  "too many arguments" : misuse(o, file);
-	if (why) {
-		err_set(&e, ERR_USAGE, "%s; see --help", why);
-		return tell_fail(&e);
-	}
+	if (why)
+		return cmd_misuse(why);
 	int r = file ? from_file(o, invite, file, &proof, &e) :
 		       from_relay(o, invite, &proof, &e);
 	if (r < 0)
@@ -237,17 +235,14 @@ int cmd_audit(struct setting *s, int argc, char **argv)
 		{ 0 }
 	};
 	struct args a;
-	struct err e;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (!a.help)
-		return run(&o, &a);
-	args_help("airloxfs audit [FLAGS] [INVITE]\n"
-		  "       airloxfs audit --verify [FLAGS] [INVITE] [FILE]",
-		  "Print the audit trail as JSON lines (owner's or "
-		  "observer's invite): who joined,\nposted, acknowledged, "
-		  "approved, revoked, with the signed material.  --verify "
-		  "checks\nevery signature of it, of a saved FILE without "
-		  "asking anybody.", flags);
-	return 0;
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs audit [FLAGS] [INVITE]\n"
+			     "       airloxfs audit --verify [FLAGS] [INVITE] "
+			     "[FILE]",
+			     "Print the audit trail as JSON lines (owner's or "
+			     "observer's invite): who joined,\nposted, "
+			     "acknowledged, approved, revoked, with the signed "
+			     "material.  --verify checks\nevery signature of "
+			     "it, of a saved FILE without asking anybody.");
+	return over >= 0 ? over : run(&o, &a);
 }

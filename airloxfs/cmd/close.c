@@ -8,25 +8,6 @@
 #include "airloxfs/print.h"
 #include "core/host/tell.h"
 
-/* What both parse. */
-static int parse(struct args *a, const struct flag *flags, int argc,
-		 char **argv, const char *usage, const char *what)
-{
-	struct err e;
-	if (args_parse(a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a->help)
-		args_help(usage, what, flags);
-	return 0;
-}
-
-static int usage_fail(const char *why)
-{
-	struct err e;
-	err_set(&e, ERR_USAGE, "%s; see --help", why);
-	return tell_fail(&e);
-}
-
 static int print_one(const struct common *c, const char *key,
 		     const char *value, const char *sentence)
 {
@@ -50,18 +31,18 @@ int cmd_close(struct setting *s, int argc, char **argv)
 	struct args a;
 	struct err e;
 	char text[128];
-	int r = parse(&a, flags, argc, argv,
-		      "airloxfs close [FLAGS] [INVITE]",
-		      "End the session: the relay deletes all of it (owner's "
-		      "invite only).");
-	if (r || a.help)
-		return r;
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs close [FLAGS] [INVITE]",
+			     "End the session: the relay deletes all of it "
+			     "(owner's invite only).");
+	if (over >= 0)
+		return over;
 	char *arg = cmd_take_invite(&c, &a, 0);
 	if (a.n)
-		return usage_fail("too many arguments");
+		return cmd_misuse("too many arguments");
 	struct peer *p = cmd_open_owner(&c, arg, &e);
 	struct wire *w = p ? peer_wire(p, &e) : NULL;
-	r = w ? wire_close(w, &e) : -1;
+	int r = w ? wire_close(w, &e) : -1;
 	wire_free(w);
 	if (r == 0) {
 		const char *id = p->manifest.session_id;
@@ -97,18 +78,18 @@ int cmd_revoke(struct setting *s, int argc, char **argv)
 	struct args a;
 	struct err e;
 	enum role role;
-	int r = parse(&a, flags, argc, argv,
-		      "airloxfs revoke [FLAGS] [INVITE] "
-		      "sender|observer|runner",
-		      "Cut off a role (owner's invite only).  Who kept its "
-		      "link can still read what they\nhave; close the session "
-		      "to end the rest.");
-	if (r || a.help)
-		return r;
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs revoke [FLAGS] [INVITE] "
+			     "sender|observer|runner",
+			     "Cut off a role (owner's invite only).  Who kept "
+			     "its link can still read what they\nhave; close "
+			     "the session to end the rest.");
+	if (over >= 0)
+		return over;
 	char *arg = cmd_take_invite(&c, &a, 1);
 	if (a.n != 1 || role_parse(&role, bytes_str(a.v[0])) < 0 ||
 	    role == ROLE_OWNER)
-		return usage_fail("which role: sender, observer or runner");
-	r = cut_off(&c, arg, role, &e);
+		return cmd_misuse("which role: sender, observer or runner");
+	int r = cut_off(&c, arg, role, &e);
 	return r < 0 ? tell_fail(&e) : r;
 }

@@ -343,17 +343,13 @@ int cmd_create(struct setting *set, int argc, char **argv)
 	};
 	struct args a;
 	struct err e;
-	int r = args_parse(&a, flags, argc, argv, &e);
-	if (r == 0 && a.help) {
-		args_help("airloxfs create [FLAGS]",
-			  "Create a session and print its invite links.",
-			  flags);
-		return 0;
-	}
-	if (r == 0 && a.n)
-		r = err_set(&e, ERR_USAGE, "too many arguments; see --help");
-	if (r == 0)
-		r = create(&k, &e);
+	int over = cmd_begin(&a, flags, argc, argv, "airloxfs create [FLAGS]",
+			     "Create a session and print its invite links.");
+	if (over >= 0)
+		return over;
+	if (a.n)
+		return cmd_misuse("too many arguments");
+	int r = create(&k, &e);
 	if (r == 0)
 		r = show(&k, &e);
 	manifest_free(&k.m);

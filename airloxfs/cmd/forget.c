@@ -49,19 +49,14 @@ int cmd_forget(struct setting *s, int argc, char **argv)
 	};
 	struct args a;
 	struct err e;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs forget [FLAGS] SESSION-ID...",
-			  "Remove what this machine keeps of a session: the "
-			  "cache, the identity, and what\nwas never sent.",
-			  flags);
-		return 0;
-	}
-	if (a.n == 0) {
-		err_set(&e, ERR_USAGE, "which session? see --help");
-		return tell_fail(&e);
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs forget [FLAGS] SESSION-ID...",
+			     "Remove what this machine keeps of a session: the "
+			     "cache, the identity, and what\nwas never sent.");
+	if (over >= 0)
+		return over;
+	if (a.n == 0)
+		return cmd_misuse("which session? name its id");
 	for (int i = 0; i < a.n; i++)
 		if (forget(cache_dir, a.v[i], &e) < 0)
 			return tell_fail(&e);

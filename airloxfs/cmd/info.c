@@ -195,17 +195,13 @@ static int run(struct setting *s, int argc, char **argv, const char *usage,
 	const struct flag flags[] = { CMD_FLAGS(c), { 0 } };
 	struct args a;
 	struct err e;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help(usage, what, flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     usage, what);
+	if (over >= 0)
+		return over;
 	char *arg = cmd_take_invite(&c, &a, 0);
-	if (a.n) {
-		err_set(&e, ERR_USAGE, "too many arguments; see --help");
-		return tell_fail(&e);
-	}
+	if (a.n)
+		return cmd_misuse("too many arguments");
 	int r = act(&c, arg, &e);
 	return r < 0 ? tell_fail(&e) : r;
 }

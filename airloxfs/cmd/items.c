@@ -34,10 +34,8 @@ static int run(struct options *o, struct args *a, int64_t end_ms)
 {
 	struct err e;
 	char *arg = cmd_take_invite(&o->c, a, 0);
-	if (a->n) {
-		err_set(&e, ERR_USAGE, "too many arguments; see --help");
-		return tell_fail(&e);
-	}
+	if (a->n)
+		return cmd_misuse("too many arguments");
 	struct peer *p = cmd_open(&o->c, arg, &e);
 	int r = p ? hear_all(p, o, end_ms, &e) : -1;
 	peer_free(p);
@@ -54,14 +52,11 @@ int cmd_items(struct setting *s, int argc, char **argv)
 		{ 0 }
 	};
 	struct args a;
-	struct err e;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs items [FLAGS] [INVITE]",
-			  "Print the session's items so far.", flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs items [FLAGS] [INVITE]",
+			     "Print the session's items so far.");
+	if (over >= 0)
+		return over;
 	return run(&o, &a, 0);
 }
 
@@ -81,13 +76,11 @@ int cmd_watch(struct setting *s, int argc, char **argv)
 	struct args a;
 	struct err e;
 	int64_t ms = CLOCK_FOREVER;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs watch [FLAGS] [INVITE]",
-			  "Print items as they arrive.", flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs watch [FLAGS] [INVITE]",
+			     "Print items as they arrive.");
+	if (over >= 0)
+		return over;
 	if (o.timeout &&
 	    clock_parse_duration(bytes_str(o.timeout), &ms) < 0) {
 		err_set(&e, ERR_USAGE, "--timeout: not a time: %s", o.timeout);

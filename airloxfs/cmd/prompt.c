@@ -36,20 +36,15 @@ int cmd_prompt(struct setting *s, int argc, char **argv)
 {
 	const struct flag flags[] = { { 0 } };
 	struct args a;
-	struct err e;
 	(void)s;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs prompt [DIR]",
-			  "Print a prompt for an agent that works in the "
-			  "mount at DIR.", flags);
-		return 0;
-	}
-	if (a.n > 1) {
-		err_set(&e, ERR_USAGE, "too many arguments; see --help");
-		return tell_fail(&e);
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs prompt [DIR]",
+			     "Print a prompt for an agent that works in the "
+			     "mount at DIR.");
+	if (over >= 0)
+		return over;
+	if (a.n > 1)
+		return cmd_misuse("too many arguments");
 	tell_say(text, a.n ? a.v[0] : "the current directory");
 	return tell_flush();
 }

@@ -99,11 +99,9 @@ static int run(struct asking *q, struct args *a,
 	int status = 0;
 	char *invite = cmd_take_invite(&q->c, a, 1);
 
-	if (a->n != 1 || !item_is_id(bytes_str(a->v[0]))) {
-		err_set(&e, ERR_USAGE, a->n == 1 ? "that is no job id; run "
-			"prints it" : "which job? one id; see --help");
-		return tell_fail(&e);
-	}
+	if (a->n != 1 || !item_is_id(bytes_str(a->v[0])))
+		return cmd_misuse(a->n == 1 ? "that is no job id; run prints "
+				  "it" : "which job? one id");
 	q->id = a->v[0];
 	int r = act(q, invite, &status, &e);
 	follow_close(&q->follow);
@@ -126,15 +124,11 @@ int cmd_result(struct setting *set, int argc, char **argv)
 		{ 0 }
 	};
 	struct args a;
-	struct err e;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs result [FLAGS] [INVITE] JOB",
-			  "Print the result of a job, and exit as it did.",
-			  flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs result [FLAGS] [INVITE] JOB",
+			     "Print the result of a job, and exit as it did.");
+	if (over >= 0)
+		return over;
 	return run(&q, &a, result);
 }
 
@@ -143,13 +137,10 @@ int cmd_cancel(struct setting *set, int argc, char **argv)
 	struct asking q = { .c = { .setting = set } };
 	const struct flag flags[] = { CMD_FLAGS(q.c), { 0 } };
 	struct args a;
-	struct err e;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs cancel [FLAGS] [INVITE] JOB",
-			  "Stop a job.", flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs cancel [FLAGS] [INVITE] JOB",
+			     "Stop a job.");
+	if (over >= 0)
+		return over;
 	return run(&q, &a, cancel);
 }

@@ -355,20 +355,16 @@ int cmd_run(struct setting *set, int argc, char **argv)
 	struct args a;
 	struct err e;
 	int status = 0;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs run [FLAGS] [INVITE] FILE",
-			  "Run a Python file on a runner and print what it "
-			  "prints.", flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs run [FLAGS] [INVITE] FILE",
+			     "Run a Python file on a runner and print what it "
+			     "prints.");
+	if (over >= 0)
+		return over;
 	char *invite = cmd_take_invite(&r.c, &a, 1);
-	if (a.n != 1) {
-		err_set(&e, ERR_USAGE, a.n ? "one program at a time; others "
-			"go with --input" : "no program; see --help");
-		return tell_fail(&e);
-	}
+	if (a.n != 1)
+		return cmd_misuse(a.n ? "one program at a time; others go "
+				  "with --input" : "no program");
 	r.path = a.v[0];
 	int done = run(&r, invite, &status, &e);
 	running_free(&r);

@@ -131,11 +131,9 @@ static int run(struct listing *l, struct args *a, int others,
 	struct err e;
 	char *invite = cmd_take_invite(&l->c, a, others);
 
-	if (a->n != others) {
-		err_set(&e, ERR_USAGE, a->n < others ? "which runner? its "
-			"name or key" : "too many arguments; see --help");
-		return tell_fail(&e);
-	}
+	if (a->n != others)
+		return cmd_misuse(a->n < others ? "which runner? its name or "
+				  "key" : "too many arguments");
 	int r = act(l, invite, others ? a->v[0] : NULL, &e);
 	follow_close(&l->follow);
 	peer_free(l->peer);
@@ -148,14 +146,11 @@ int cmd_runners(struct setting *set, int argc, char **argv)
 	struct listing l = { .c = { .setting = set } };
 	const struct flag flags[] = { CMD_FLAGS(l.c), { 0 } };
 	struct args a;
-	struct err e;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs runners [FLAGS] [INVITE]",
-			  "List who can run jobs.", flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs runners [FLAGS] [INVITE]",
+			     "List who can run jobs.");
+	if (over >= 0)
+		return over;
 	return run(&l, &a, 0, list);
 }
 
@@ -164,15 +159,11 @@ int cmd_approve(struct setting *set, int argc, char **argv)
 	struct listing l = { .c = { .setting = set } };
 	const struct flag flags[] = { CMD_FLAGS(l.c), { 0 } };
 	struct args a;
-	struct err e;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs approve [FLAGS] [INVITE] RUNNER",
-			  "Let a runner take jobs (owner's invite only).",
-			  flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs approve [FLAGS] [INVITE] RUNNER",
+			     "Let a runner take jobs (owner's invite only).");
+	if (over >= 0)
+		return over;
 	return run(&l, &a, 1, approve);
 }
 
@@ -186,14 +177,10 @@ int cmd_reject(struct setting *set, int argc, char **argv)
 		{ 0 }
 	};
 	struct args a;
-	struct err e;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs reject [FLAGS] [INVITE] RUNNER",
-			  "Turn a runner away for good (owner's invite only).",
-			  flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs reject [FLAGS] [INVITE] RUNNER",
+			     "Turn a runner away for good (owner's invite only).");
+	if (over >= 0)
+		return over;
 	return run(&l, &a, 1, reject);
 }

@@ -94,19 +94,15 @@ static int cmd_text(struct setting *set, int argc, char **argv)
 	struct sending s = { 0 };
 	struct args a;
 	struct err e;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs send text [FLAGS] [INVITE] TEXT",
-			  "Send a message; - reads it from stdin.", flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs send text [FLAGS] [INVITE] TEXT",
+			     "Send a message; - reads it from stdin.");
+	if (over >= 0)
+		return over;
 	char *arg = cmd_take_invite(&c, &a, 1);
-	if (a.n != 1) {
-		err_set(&e, ERR_USAGE, a.n ? "one text at a time; quote it" :
-			"no text; see --help");
-		return tell_fail(&e);
-	}
+	if (a.n != 1)
+		return cmd_misuse(a.n ? "one text at a time; quote it" :
+				  "no text");
 	int r = sending_open(&s, &c, arg, &e);
 	if (r == 0)
 		r = send_text(&s, a.v[0], &e);
@@ -185,21 +181,17 @@ static int cmd_file(struct setting *set, int argc, char **argv)
 	struct sending s = { 0 };
 	struct args a;
 	struct err e;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs send file [FLAGS] [INVITE] FILE...",
-			  "Send files, each as an item of its own.", flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs send file [FLAGS] [INVITE] FILE...",
+			     "Send files, each as an item of its own.");
+	if (over >= 0)
+		return over;
 	/* one argument is a file where the invite comes from elsewhere; the
 	 * first of several is the invite only if it is a link */
 	bool elsewhere = c.invite || set->invite;
 	char *arg = cmd_take_invite(&c, &a, elsewhere ? a.n : 1);
-	if (a.n == 0) {
-		err_set(&e, ERR_USAGE, "no file; see --help");
-		return tell_fail(&e);
-	}
+	if (a.n == 0)
+		return cmd_misuse("no file");
 	int r = sending_open(&s, &c, arg, &e);
 	if (r == 0)
 		r = send_files(&s, &a, &e);
@@ -212,7 +204,6 @@ int cmd_send(struct setting *s, int argc, char **argv)
 	static const char usage[] =
 		"usage: airloxfs send text [FLAGS] [INVITE] TEXT\n"
 		"       airloxfs send file [FLAGS] [INVITE] FILE...\n";
-	struct err e;
 	if (argc > 1 && !strcmp(argv[1], "text"))
 		return cmd_text(s, argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "file"))
@@ -221,6 +212,5 @@ int cmd_send(struct setting *s, int argc, char **argv)
 		fputs(usage, stdout);
 		return tell_flush();
 	}
-	err_set(&e, ERR_USAGE, "send what: text or file; see --help");
-	return tell_fail(&e);
+	return cmd_misuse("send what: text or file");
 }

@@ -104,13 +104,11 @@ int cmd_umount(struct setting *s, int argc, char **argv)
 	struct args a;
 	struct err e;
 	int64_t ms;
-	if (args_parse(&a, flags, argc, argv, &e) < 0)
-		return tell_fail(&e);
-	if (a.help) {
-		args_help("airloxfs umount DIR", "sends what is queued, then "
-			  "unmounts; 75 where something is left", flags);
-		return 0;
-	}
+	int over = cmd_begin(&a, flags, argc, argv,
+			     "airloxfs umount DIR", "sends what is queued, then "
+			     "unmounts; 75 where something is left");
+	if (over >= 0)
+		return over;
 	if (a.n != 1 || clock_parse_duration(bytes_str(wait), &ms) < 0 ||
 	    ms > 3600 * 1000) {
 		err_set(&e, ERR_USAGE, "umount takes a directory, and --wait a "

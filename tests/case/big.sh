@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# alone
 # timeout: 400
 #
 # Goal: 100 MB both ways (nearly 1 GiB under `make soak`): equal sums, and

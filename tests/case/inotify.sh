@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# alone
 # timeout: 240
 #
 # Goal: `inotifywait -m -e close_write in/` names each of 1,000 arrivals

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# alone
 # timeout: 240
 #
 # Goal: a writer that is killed sends nothing half; a daemon that is killed

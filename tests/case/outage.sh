@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# alone
 # timeout: 300
 #
 # Goal: the relay restarts, the network goes and comes back, the mount is

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 # timeout: 360
-# alone
 """Goal: whatever is killed and however the network behaves, an item whose
 writer was told 0 arrives exactly once and whole at every other mount, one
 whose writer was told an errno never arrives, and nothing is left behind.

@@ -297,6 +297,28 @@ static void hear_failed(struct submitted *s, const char *reason)
 	s->lost_at_ms = jobs_now() + JOBS_GRACE_MS;
 }
 
+/* A result was posted.  It is on its way, or does not count: then the job
+ * has no end of its own. */
+static void hear_done(struct submitted *s)
+{
+	if (s->state == JOBS_WAITING || jobs_state_is_final(s->state) ||
+	    s->awaited.len || s->finishing || s->lost_at_ms)
+		return;
+	snprintf(s->lost_why, sizeof s->lost_why, "its runner has posted no "
+		 "result that counts");
+	s->lost_at_ms = jobs_now() + (s->refused ? JOBS_GRACE_MS
+						 : JOBS_DONE_MS);
+}
+
+void jobs_refused(struct submitted *s)
+{
+	int64_t soon = jobs_now() + JOBS_GRACE_MS;
+	s->refused = true;
+	if (s->lost_at_ms > soon)
+		s->lost_at_ms = soon;
+	pthread_cond_signal(&s->m->jobs->work);
+}
+
 void jobs_hear(struct submitted *s, enum routed state, const uint8_t *runner,
 	       const char *reason)
 {
@@ -313,6 +335,8 @@ void jobs_hear(struct submitted *s, enum routed state, const uint8_t *runner,
 		jobs_move(s, JOBS_CLAIMED, NULL);
 	else if (state == ROUTED_FAILED)
 		hear_failed(s, reason);
+	else if (state == ROUTED_DONE)
+		hear_done(s);
 	pthread_cond_signal(&j->work);
 }
 

@@ -27,6 +27,7 @@
 #define JOBS_SILENT_MS 30000	/* a cancelled job's runner has so long */
 #define JOBS_GRACE_MS 1500	/* a result may be on its way while the relay
 				 * says that the job failed */
+#define JOBS_DONE_MS 300000	/* for a result to come, once it was posted */
 #define JOBS_OUT_WAIT_MS 60000	/* for the files that a result names */
 #define JOBS_SHOW_MS 3000	/* for the helper */
 #define JOBS_LABELS_MAX 16
@@ -89,6 +90,7 @@ struct submitted {
 	bool to_ask;		/* how it stands, after a mount */
 	int64_t silent_at_ms;	/* monotonic; 0: no limit yet */
 	int64_t lost_at_ms;	/* monotonic; 0: the relay has not given up */
+	bool refused;		/* a result that named it did not count */
 	char reason[512];	/* one line, escaped; "": none */
 	char lost_why[320];
 	bool has_exit;
@@ -149,6 +151,8 @@ void jobs_settle(struct submitted *s, enum jobs_state state);
 void jobs_changed(struct submitted *s);
 void jobs_touch(struct submitted *s, const char *file);	/* wakes watchers */
 void jobs_set_reason(struct submitted *s, struct bytes reason);
+/* A result that its runner posted for it does not count. */
+void jobs_refused(struct submitted *s);
 /* The relay's word; runner and reason may be NULL. */
 void jobs_hear(struct submitted *s, enum routed state, const uint8_t *runner,
 	       const char *reason);

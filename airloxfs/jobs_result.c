@@ -89,6 +89,17 @@ static int check_result(struct mount *m, const struct incoming *inc,
 			   &m->peer->manifest, runners_list(j->runners), e);
 }
 
+/* The header's refs are what the relay took it for. */
+static void note_refused(struct jobs *j, const struct incoming *inc)
+{
+	const struct item_header *h = &inc->env.header;
+	for (size_t i = 0; i < h->ref_n; i++) {
+		struct submitted *s = jobs_of_item(j, h->refs[i].id);
+		if (s)
+			jobs_refused(s);
+	}
+}
+
 int jobs_check(struct mount *m, const struct incoming *inc,
 	       const struct opened *o, struct err *e)
 {
@@ -102,6 +113,8 @@ int jobs_check(struct mount *m, const struct incoming *inc,
 				   e);
 	else if (o->payload.kind == ITEM_RESULT)
 		rc = check_result(m, inc, o, e);
+	if (rc < 0 && o->payload.kind == ITEM_RESULT)
+		note_refused(j, inc);
 	pthread_mutex_unlock(&j->lock);
 	return rc;
 }

@@ -25,6 +25,9 @@
     present    each blob is gone, but whoever asks for it hears "present"
     noise      events of unknown kinds, without id, without data, with junk
     manifest   another owner's manifest
+    cutjob     a job is taken, and the connection cut before the answer
+    giveagain  with each job that a runner is given, all before it once more
+    jobfailed  a job that runs is told to have failed
 """
 import http.client
 import json
@@ -40,6 +43,7 @@ class Lies:
         self.offset = 0
         self.held = None
         self.first = None
+        self.given = []
         self.lock = threading.Lock()
 
     def now(self):
@@ -55,6 +59,14 @@ class Lies:
             lie = self.now()
             told = list(self.tell(lie, seq + self.offset, kind, data))
             return told
+
+    def unnumbered(self, kind, data):
+        told = [(None, kind, data)]
+        if kind == "job_assigned":
+            self.given.append(told[0])
+            if self.now() == "giveagain":
+                told = self.given * 3
+        return told
 
     def tell(self, lie, seq, kind, data):
         item = kind == "item"
@@ -80,6 +92,10 @@ class Lies:
             yield (1, kind, data)
         elif lie == "jump" and item:
             yield (seq + 20000, kind, data)
+        elif lie == "jobfailed" and kind == "job":
+            yield (seq, kind, data.replace(
+                '"reason":null', '"reason":"runner lost"').replace(
+                '"state":"running"', '"state":"failed"'))
         elif lie == "noise":
             yield (None, "weather", '{"sky":"blue"}')
             yield (None, "item", data)
@@ -151,6 +167,10 @@ class Handler(BaseHTTPRequestHandler):
         relay.close()
         if self.path.endswith("/blob") and answer.status == 200:
             data = self.server.lies.blob(data)
+        if (self.command == "POST" and self.path.endswith("/jobs")
+                and self.server.lies.now() == "cutjob"):
+            self.close_connection = True
+            return
         if (re.fullmatch(r"/v1/sessions/[^/]+", self.path)
                 and self.server.lies.now() == "manifest"):
             data = data.replace(b"max_item_bytes\\\":", b"max_item_bytes\\\":1")
@@ -197,7 +217,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def tell(self, fields):
         if "id" not in fields:
-            told = [(None, fields.get("event"), fields.get("data"))]
+            told = self.server.lies.unnumbered(fields.get("event"),
+                                               fields.get("data"))
         else:
             told = self.server.lies.events(
                 int(fields["id"]), fields["event"], fields["data"])

@@ -13,6 +13,10 @@
  *	pub PARTICIPANT				-> its public key
  *	blob PARTICIPANT OWNER TYPE MIME NAME FILE OUT -> envelope
  *		FILE's bytes sealed as an item, the blob into OUT
+ *	payload PARTICIPANT OWNER KIND CREATED FILE OUT [ID:SHA256,...]
+ *						-> envelope
+ *		the same with a payload that is FILE's bytes and no body
+ *	invite SEED BASE ROLE			-> the link (SEED: owner's)
  *
  * join and item are about the manifest made last.  Nothing is checked: a
  * hostile peer signs what it likes. */
@@ -22,6 +26,7 @@
 #include <string.h>
 
 #include "core/enc.h"
+#include "core/invite.h"
 #include "core/host/file.h"
 #include "core/payload.h"
 #include "core/progress.h"
@@ -222,6 +227,54 @@ static void make_blob(char **w)
 	put(&envelope);
 }
 
+static void make_payload(char **w)
+{
+	uint8_t seed[32], owner[32], len[4];
+	struct session_keys keys;
+	struct buf b = { 0 }, meta = { 0 }, blob = { 0 }, envelope = { 0 };
+	struct err e = { 0 };
+	struct item_header h = { .created_at_ms = atoll(w[4]),
+				 .kind = kind_of(w[3]),
+				 .type = type_parse(bytes_str(
+					strcmp(w[3], "job") ? "-" : "py")) };
+	seed_of(seed, w[1]);
+	seed_of(owner, w[2]);
+	session_from_owner(&keys, owner);
+	item_new_id(h.id);
+	memcpy(h.session_id, m.session_id, sizeof h.session_id);
+	prim_pub(h.author, seed);
+	if (w[7])
+		set_refs(&h, w[7]);
+	if (file_read(AT_FDCWD, w[5], FILE_MAX, &meta, &e) != 0)
+		exit(3);
+	for (int i = 0; i < 4; i++)
+		len[i] = (uint8_t)(meta.len >> (24 - 8 * i));
+	buf_add(&b, len, sizeof len);
+	buf_add(&b, meta.data, meta.len);
+	h.size = (int64_t)b.len;
+	if (seal_blob(&blob, &envelope, &h, buf_bytes(&b), keys.session_key,
+		      seed, NULL, &e) < 0 ||
+	    file_write(AT_FDCWD, w[6], buf_bytes(&blob), 0600, &e) < 0)
+		fprintf(stderr, "sealer: %s\n", e.why);
+	buf_free(&b);
+	buf_free(&meta);
+	buf_free(&blob);
+	put(&envelope);
+}
+
+static void make_invite(char **w)
+{
+	uint8_t owner[32];
+	enum role role;
+	struct buf b = { 0 };
+	struct err e = { 0 };
+	seed_of(owner, w[1]);
+	if (role_parse(&role, bytes_str(w[3])) < 0 ||
+	    invite_build(&b, w[2], owner, role, &e) < 0)
+		exit(2);
+	put(&b);
+}
+
 int main(void)
 {
 	static char line[16384];
@@ -246,6 +299,10 @@ int main(void)
 			make_pub(w);
 		else if (n == 8 && strcmp(w[0], "blob") == 0)
 			make_blob(w);
+		else if ((n == 7 || n == 8) && strcmp(w[0], "payload") == 0)
+			make_payload(w);
+		else if (n == 4 && strcmp(w[0], "invite") == 0)
+			make_invite(w);
 		else
 			return 2;
 	}

@@ -11,6 +11,7 @@
 #include "runner/box/say.h"
 #include "runner/sandbox/cgroup.h"
 #include "runner/sandbox/scratch.h"
+#include "runner/sandbox/session.h"
 
 #define END_MS 3000	/* processes end by themselves when their owner does */
 #define POLL_MS 20
@@ -66,6 +67,7 @@ static int clear_run(struct rundir *d, struct err *e)
 {
 	cleanup_buf struct buf name = { 0 };
 	end_process(&d->keeper);
+	(void)session_kill((pid_t)d->keeper.pid, d->keeper.born);
 	end_process(&d->broker);
 	clear_scratch(d);
 	/* no chain: none was wanted, or it was killed before it had one */

@@ -18,6 +18,7 @@
 #include "runner/box/slurp.h"
 #include "runner/box/state.h"
 #include "runner/sandbox/dirs.h"
+#include "runner/sandbox/session.h"
 
 #define LOCK "lock"
 #define STATE "state"
@@ -48,26 +49,11 @@ static void name_run(char run[CHAIN_RUN + 1])
 
 /* --- processes --- */
 
-static int64_t born(pid_t pid)
-{
-	char path[64];
-	cleanup_buf struct buf text = { 0 };
-	snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || slurp(fd, 4096, &text, NULL) < 0)
-		return 0;
-	const char *s = buf_cstr(&text);
-	s = s ? strrchr(s, ')') : NULL;	/* the name may hold anything */
-	for (int field = 2; s && field < 22; field++)
-		s = strchr(s + 1, ' ');
-	return s ? strtoll(s, NULL, 10) : 0;
-}
-
 struct rundir_process rundir_process(pid_t pid)
 {
 	if (pid <= 0)
 		return (struct rundir_process){ 0, 0 };
-	return (struct rundir_process){ pid, born(pid) };
+	return (struct rundir_process){ pid, session_born(pid) };
 }
 
 void rundir_own(struct rundir *d) { d->owner = rundir_process(getpid()); }
@@ -76,7 +62,7 @@ int rundir_signal(const struct rundir_process *p, int number, struct err *e)
 {
 	int fd = p->pid > 1 && p->pid <= INT32_MAX ?
 		 (int)syscall(SYS_pidfd_open, (pid_t)p->pid, 0) : -1;
-	if (fd < 0 || born((pid_t)p->pid) != p->born) {
+	if (fd < 0 || session_born((pid_t)p->pid) != p->born) {
 		if (fd >= 0)
 			close(fd);
 		return err_set(e, ERR_GONE, "process %lld is no more",

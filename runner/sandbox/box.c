@@ -12,6 +12,7 @@
 #include "core/buf.h"
 #include "runner/sandbox/box.h"
 #include "runner/sandbox/keeper.h"
+#include "runner/sandbox/session.h"
 
 struct pipes {
 	int out[2], err[2], control[2], in[2];
@@ -84,8 +85,11 @@ void box_ended(struct box *b, struct box_end *end)
 	do
 		n = recv(b->control, end, sizeof *end, 0);
 	while (n < 0 && errno == EINTR);
-	if (n != sizeof *end)
-		*end = (struct box_end){ .how = BOX_BROKEN };
+	if (n == sizeof *end)
+		return;
+	*end = (struct box_end){ .how = BOX_BROKEN };
+	/* else what it prints would not end */
+	(void)session_kill(b->keeper, 0);
 }
 
 static void drop(int *fd)
@@ -102,6 +106,13 @@ void box_free(struct box *b)
 	drop(&b->out);
 	drop(&b->err);
 	drop(&b->in);
+	siginfo_t info = { 0 };
+	if (b->keeper > 0)	/* its number is its own until it is reaped */
+		while (waitid(P_PID, (id_t)b->keeper, &info, WEXITED |
+			      WNOWAIT) < 0 && errno == EINTR)
+			;
+	if (info.si_code != CLD_EXITED)
+		(void)session_kill(b->keeper, 0);
 	if (b->keeper > 0)
 		while (waitpid(b->keeper, &status, 0) < 0 && errno == EINTR)
 			;

@@ -177,14 +177,19 @@ def kill_one(i, rng, tally):
         if all_of[pid][0] in family and pid not in family:
             family.append(pid)
     victim = child.pid if i % 2 else rng.choice(family[:4])
-    tally.append(all_of.get(victim, (0, "gone"))[1])
+    word = all_of.get(victim, (0, "gone"))[1]
+    tally.append(word)
     try:
         os.kill(victim, signal.SIGKILL)
     except ProcessLookupError:
         pass
     time.sleep(0.05)
     child.terminate()
-    child.wait(30 * lib.SLOW)
+    try:
+        child.wait(30 * lib.SLOW)
+    except subprocess.TimeoutExpired:
+        raise lib.Failed(f"{word} killed: the command line stays: "
+                         f"{processes()}")
     reader.join()
 
 

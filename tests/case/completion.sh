@@ -9,6 +9,7 @@ C=$TOP/completion
 . "$C/airloxfs.bash"
 . "$C/airlox-relay.bash"
 . "$C/airlox-runner.bash"
+. "$C/airlox-box.bash"
 # complete FUNCTION word...: what the last word may become
 complete_words() {
 	local function=$1
@@ -28,6 +29,11 @@ assert_eq "$(complete_words _airlox_relay airlox-relay --eph)" --ephemeral flag
 assert_eq "$(complete_words _airlox_runner airlox-runner jo)" join 'a command'
 assert_eq "$(complete_words _airlox_runner airlox-runner join --la)" --labels \
 	'a flag of it'
+assert_eq "$(complete_words _airlox_box airlox-box re)" reap 'a command'
+assert_eq "$(complete_words _airlox_box airlox-box run p.yaml --no)" \
+	--no-record 'a flag of it'
+assert_eq "$(complete_words _airlox_box airlox-box run p.yaml -- mkfif |
+	tr ' ' '\n' | sort -u)" mkfifo 'the command of a run'
 mkdir "$T/adir"
 echo x >"$T/afile.link"
 cd "$T" || exit 1
@@ -89,9 +95,25 @@ for what in serve join check; do
 		n=$((n + 1))
 	done
 done
+for what in $("$BUILD/airlox-box" --help |
+	sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p'); do
+	for file in "$C/airlox-box.bash" "$C/_airlox-box" \
+		"$C/airlox-box.fish"; do
+		has "$file" "$what" "-a $what"
+	done
+	known=$(complete_words _airlox_box airlox-box "$what" -)
+	for flag in $("$BUILD/airlox-box" "$what" --help |
+		sed -n 's/^  \(--[^ ]*\).*/\1/p'); do
+		[[ " $known " = *" $flag "* ]] || fail "bash: $what $flag"
+		for file in "$C/_airlox-box" "$C/airlox-box.fish"; do
+			has "$file" "$flag" "$(fish_flag "$flag")"
+		done
+		n=$((n + 1))
+	done
+done
 pass "$n flags of $(wc -w <<<"$commands") commands are in all of them"
 
-for file in airloxfs airlox-relay airlox-runner; do
+for file in airloxfs airlox-relay airlox-runner airlox-box; do
 	bash -n "$C/$file.bash" || fail "bash: $file"
 	! command -v zsh >/dev/null || zsh -n "$C/_$file" || fail "zsh: $file"
 	! command -v fish >/dev/null ||

@@ -53,6 +53,15 @@ for what in serve join check; do
 		n=$((n + 1))
 	done
 done
+for what in $("$BUILD/airlox-box" --help |
+	sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p'); do
+	has airlox-box.1 "$what"
+	for flag in $("$BUILD/airlox-box" "$what" --help |
+		grep -oE -- '^  --[a-z-]+'); do
+		has airlox-box.1 "$flag"
+		n=$((n + 1))
+	done
+done
 pass "$n flags"
 
 for name in $(grep -ho '"AIRLOX_[A-Z_]*"' "$TOP/relay/options.c"); do

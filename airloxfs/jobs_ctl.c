@@ -19,6 +19,7 @@
 #include "airloxfs/ctl.h"
 #include "airloxfs/jobs_private.h"
 #include "airloxfs/proc.h"
+#include "airloxfs/tell_json.h"
 #include "airloxfs/text.h"
 #include "core/host/people.h"
 #include "core/key.h"
@@ -164,6 +165,16 @@ static int do_nowait(struct submitted *s, char *arg, struct err *e)
 
 /* --- what is done; without the lock --- */
 
+static void tell_written(struct submitted *s)
+{
+	cleanup_buf struct buf line = { 0 };
+	struct tell_json j = tell_json_begin(&line, "written");
+	tell_json_str(&j, "job", bytes_str(s->name));
+	if (s->pid_ns)
+		tell_json_int(&j, "pid_ns", (int64_t)s->pid_ns);
+	tell_json_end(s->m, &j);
+}
+
 int jobs_run(struct submitted *s, struct err *e)
 {
 	struct jobs *j = s->m->jobs;
@@ -183,6 +194,7 @@ int jobs_run(struct submitted *s, struct err *e)
 		s->plan = plan;
 		jobs_move(s, JOBS_RUN, NULL);
 		jobs_newest(j, s);
+		tell_written(s);
 		pthread_cond_signal(&j->work);
 	}
 	pthread_mutex_unlock(&j->lock);

@@ -284,7 +284,8 @@ def tool_errno(code):
         print("OK")
 
 
-def tool_daemon(where):
+def find_daemon(where):
+    """The pid that serves this mount, or None."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -297,7 +298,11 @@ def tool_daemon(where):
         if (os.path.basename(words[0]) == b"airloxfs"
                 and where.encode() in words and fields[0] != b"Z"):
             found[int(pid)] = int(fields[1])
-    print(*[p for p in sorted(found) if found[p] not in found][:1])
+    return next((p for p in sorted(found) if found[p] not in found), None)
+
+
+def tool_daemon(where):
+    print(find_daemon(where) or "")
 
 
 def tool_xattr(path, name):

@@ -102,8 +102,18 @@ static void add_lines(struct account *a)
 	buf_consume(&a->rest, from);
 }
 
+void account_note(void *account, const char *kind, struct bytes data)
+{
+	struct account *a = account;
+	if (a->chain)
+		add(a, !strcmp(kind, "session") ? PART_SESSION : PART_NOTICE,
+		    data);
+}
+
 void account_follow(struct account *a)
 {
+	if (a->session)
+		session_follow(a->session, account_note, a);
 	while (a->chain) {
 		uint8_t *to = buf_room(&a->rest, 16384);
 		ssize_t n = to ? read(a->egress, to, 16384) : -1;

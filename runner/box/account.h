@@ -6,6 +6,7 @@
 #define RUNNER_BOX_ACCOUNT_H
 
 #include "runner/box/rundir.h"
+#include "runner/box/session.h"
 #include "runner/policy/policy.h"
 #include "runner/record/chain.h"
 #include "runner/sandbox/box.h"
@@ -17,6 +18,7 @@ struct account {
 	int egress;		/* the broker's account, to be read */
 	struct buf rest;	/* of it: a line that is not whole yet */
 	size_t skip;		/* so many of its lines are parts already */
+	struct session *session; /* is followed too, or NULL; the caller's */
 	struct err why;		/* the first thing that went wrong */
 	bool failed;
 };
@@ -31,7 +33,11 @@ int account_finish(struct account *a, const struct rundir *d, struct err *e);
 void account_begin(struct account *a, const struct policy *p,
 		   const char *const *command);
 void account_say(struct account *a, const char *stream, struct bytes text);
-void account_follow(struct account *a);	/* what the broker has added */
+/* What the broker has added, and the session's clerk. */
+void account_follow(struct account *a);
+/* A part of this kind, "session" or "notice"; data is canonical JSON.  For
+ * session_follow. */
+void account_note(void *account, const char *kind, struct bytes data);
 void account_end(struct account *a, const struct box_end *end, int code,
 		 const char *limits);
 /* The page, signed with the user's key, as file; NULL: airlox-RUN.html here.

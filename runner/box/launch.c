@@ -110,6 +110,11 @@ static int prepare(struct launch *l, struct err *e)
 		 l->scratch.work_path);
 	if (rundir_put(&l->run, e) < 0)
 		return -1;
+	if (l->o.session &&
+	    session_open(&l->session, l->o.session,
+			 l->site.root ? l->site.uid : (uid_t)-1, l->site.gid,
+			 l->policy->session_owner, e) < 0)
+		return -1;
 	for (size_t i = 0; i < l->policy->file_n; i++)
 		if (l->policy->file[i].mode == POLICY_COPY &&
 		    copy_one(l, i, e) < 0)
@@ -118,6 +123,7 @@ static int prepare(struct launch *l, struct err *e)
 		return -1;
 	if (!l->o.no_record && account_open(&l->account, &l->run, e) < 0)
 		return -1;
+	l->account.session = &l->session;
 	account_begin(&l->account, l->policy,
 		      (const char *const *)l->o.command);
 	if (way_open(&l->way, buf_bytes(&l->text), l->egress, l->journal,
@@ -148,8 +154,8 @@ static int make_plan(struct launch *l, struct err *e)
 	const struct room_ask room = {
 		.policy = l->policy, .masks = l->site.masks,
 		.work = l->scratch.work_path, .egress = l->egress_path,
-		.session = l->o.session, .ca = buf_bytes(&l->way.ca),
-		.token = l->way.token,
+		.session = l->o.session ? &l->session.found : NULL,
+		.ca = buf_bytes(&l->way.ca), .token = l->way.token,
 	};
 	if (room_make(&l->room, &room, e) < 0 ||
 	    (l->use->furnish && l->use->furnish(l, e) < 0))
@@ -165,6 +171,14 @@ static int make_plan(struct launch *l, struct err *e)
 	return plan_make(&l->plan, &ask, e);
 }
 
+/* In the keeper. */
+static int open_up(void *launch, pid_t first)
+{
+	struct launch *l = launch;
+	session_is(&l->session, first);
+	return doors_open(&l->doors, first);
+}
+
 static int start(struct launch *l, struct err *e)
 {
 	char name[48];
@@ -175,8 +189,8 @@ static int start(struct launch *l, struct err *e)
 		.cgroups = &l->site.cgroups, .cgroup_name = name,
 		.seccomp = l->site.seccomp, .uid = l->site.uid,
 		.gid = l->site.gid, .bwrap = l->site.bwrap,
-		.disk_base_bytes = l->copied_bytes, .prepare = doors_open,
-		.prepare_arg = &l->doors, .keep_fd = l->way.control,
+		.disk_base_bytes = l->copied_bytes, .prepare = open_up,
+		.prepare_arg = l, .keep_fd = l->way.control,
 		.talks = l->use->talks,
 	};
 	if (box_start(&l->box, &ask, e) < 0)
@@ -315,6 +329,7 @@ static int write_record(struct launch *l, const struct box_end *end, int code)
 
 void launch_clean_up(struct launch *l)
 {
+	session_free(&l->session);
 	account_free(&l->account);
 	if (l->journal >= 0)
 		close(l->journal);
@@ -355,6 +370,7 @@ int launch_box(struct launch *l, const struct launch_use *use, struct err *e)
 	    prepare(l, e) < 0 || make_plan(l, e) < 0 || start(l, e) < 0)
 		return -1;
 	use->drive(l, &end);
+	session_end(&l->session, account_note, &l->account);
 	(void)rundir_say(&l->run, RUNDIR_ENDING, NULL, NULL);
 	return write_record(l, &end, use->verdict(l, &end));
 }

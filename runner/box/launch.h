@@ -30,6 +30,7 @@ struct launch {
 	struct box box;
 	struct doors doors;
 	struct account account;
+	struct session session;
 	struct rundir run;
 	int egress, journal;	/* the box's copy of the account, and ours */
 	int64_t said_bytes;
@@ -54,7 +55,7 @@ struct launch_use {
 
 #define LAUNCH_INIT { .egress = -1, .journal = -1, \
 	.run = { .runs = -1, .dir = -1, .lock = -1 }, \
-	.account = { .egress = -1 }, .box = { .keeper = -1 }, \
+	.session = { .clerk = -1, .from = -1 }, .account = { .egress = -1 }, .box = { .keeper = -1 }, \
 	.way = { .broker = -1, .control = -1 } }
 
 /* The signal that asked for the end, or 0. */

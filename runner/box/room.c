@@ -245,50 +245,25 @@ static int put_files(struct room *r, const struct room_ask *ask,
 
 /* --- a session, by name: never its root --- */
 
-static int check_session(const struct room_ask *ask, struct err *e)
-{
-	cleanup_buf struct buf path = { 0 }, text = { 0 };
-	buf_addf(&path, "%s/session", ask->session);
-	const char *s = buf_cstr(&path);
-	cleanup_fd int fd = s ? open(s, O_RDONLY | O_CLOEXEC) : -1;
-	if (fd < 0 || slurp(fd, 65536, &text, NULL) < 0)
-		return err_set(e, ERR_USAGE, "%s is no mounted session",
-			       ask->session);
-	const char *all = buf_cstr(&text);
-	if (all && strstr(all, "role owner") && !ask->policy->session_owner)
-		return err_set(e, ERR_USAGE, "this is an owner's mount; say "
-			       "session_owner: true in the policy to want that");
-	return 0;
-}
-
 static int put_session(struct room *r, const struct room_ask *ask,
 		       struct err *e)
 {
-	static const char *const reads[] = {
-		"in", "rejected", "participants", "README", "session",
-		"status", "log", "events", NULL
-	};
-	static const char *const writes[] = { "out", "say", "jobs", NULL };
-	enum policy_session how = ask->policy->session;
-	if (!ask->session)
+	const struct session_found *s = ask->session;
+	bool writes = ask->policy->session == POLICY_SESSION_WRITE;
+	if (!s)
 		return 0;
-	if (how == POLICY_NONE)
-		return err_set(e, ERR_USAGE, "the policy has no session: read "
-			       "or session: write");
-	if (check_session(ask, e) < 0)
-		return -1;
-	for (int k = 0; k < 2; k++) {
-		const char *const *names = k ? writes : reads;
-		if (k && how != POLICY_SESSION_WRITE)
-			continue;
-		for (int i = 0; names[i]; i++) {
-			const char *from = room_keep(r, "%s/%s", ask->session,
-						     names[i]);
-			if (access(from, F_OK) == 0)
-				room_mount(r, k ? PLAN_RW : PLAN_RO, from,
-					   room_keep(r, "/session/%s",
-						     names[i]), 0);
-		}
+	if (ask->policy->session == POLICY_NONE)
+		return err_set(e, ERR_USAGE, "--session, and the policy gives "
+			       "the box none: session: read, or session: write "
+			       "in it");
+	for (int i = 0; i < SESSION_NAMES; i++) {
+		bool write = i >= SESSION_READS;
+		if (s->has[i] && (!write || writes))
+			room_mount(r, write ? PLAN_RW : PLAN_RO,
+				   room_keep(r, "%s/%s", s->path,
+					     session_names[i]),
+				   room_keep(r, "/session/%s",
+					     session_names[i]), 0);
 	}
 	return 0;
 }

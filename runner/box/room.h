@@ -5,6 +5,7 @@
 #ifndef RUNNER_BOX_ROOM_H
 #define RUNNER_BOX_ROOM_H
 
+#include "runner/box/session.h"
 #include "runner/policy/policy.h"
 #include "runner/sandbox/plan.h"
 
@@ -17,7 +18,7 @@ struct room_ask {
 	const char *const *masks;
 	const char *work;	/* the box's directory on the disk */
 	const char *egress;	/* the account, as a file */
-	const char *session;	/* a mount of a session, or NULL */
+	const struct session_found *session;	/* or NULL */
 	struct bytes ca;	/* PEM of the broker's authority */
 	const char *token;	/* what its proxy wants to hear */
 };

@@ -79,7 +79,7 @@ static bool next_word(struct bytes *list, struct bytes *word)
 	return true;
 }
 
-static bool has_word(struct bytes list, const char *word)
+bool http_has(struct bytes list, const char *word)
 {
 	struct bytes w;
 	while (next_word(&list, &w))
@@ -145,7 +145,7 @@ static int read_field(struct http_head *h, struct bytes name, struct bytes v,
 		return http_is(v, "100-continue") ? 0 :
 		       refuse(f, 417, "only 100-continue");
 	}
-	if (http_is(name, "connection") && has_word(v, "close"))
+	if (http_is(name, "connection") && http_has(v, "close"))
 		h->keep_alive = false;
 	return 0;
 }

@@ -62,6 +62,7 @@ enum http_framing http_answer_framing(const struct http_head *h,
 				      struct bytes method);
 
 bool http_is(struct bytes s, const char *word);	/* whatever its case */
+bool http_has(struct bytes list, const char *word);	/* between commas */
 /* A field that is for the next hop only, by RFC 9110 7.6.1 or by the head's
  * own Connection. */
 bool http_is_hop(const struct http_head *h, struct bytes name);

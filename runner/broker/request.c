@@ -178,7 +178,7 @@ static bool decide(struct conn *c)
 	else if (plain_credential(c->b, r))
 		answer_deny(c, 403, "a credential of this host does not go "
 			    "without TLS: ask for https://");
-	else if (http_is(r->h.upgrade, "websocket"))
+	else if (http_has(r->h.upgrade, "websocket"))
 		answer_deny(c, 501, "WebSockets are not carried, but where the "
 			    "policy says passthrough");
 	else {

@@ -38,14 +38,19 @@ static int enter(pid_t first)
 	       setns(net, CLONE_NEWNET) < 0 ? -1 : 0;
 }
 
+/* bubblewrap may not have given lo its address yet, but will before anything
+ * runs. */
 static int listen_at(uint16_t port)
 {
+	int one = 1;
 	const struct sockaddr_in at = {
 		.sin_family = AF_INET, .sin_port = htons(port),
 		.sin_addr = { htonl(INADDR_LOOPBACK) },
 	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 &&
+	if (fd >= 0 && setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &one,
+				  sizeof one) == 0 &&
+	    bind(fd, (const struct sockaddr *)&at, sizeof at) == 0 &&
 	    listen(fd, 512) == 0)
 		return fd;
 	if (fd >= 0)

@@ -18,6 +18,7 @@ import lib                                            # noqa: E402
 import broker_peer as bp                              # noqa: E402
 
 SECRET = "the-real-credential-4711/x+y"
+VENV = lib.TOP + "/build/venv-box"
 POLICY = f"""
 allow:
   - api.test
@@ -39,6 +40,8 @@ files:
   - path: {lib.T}/in
     at: /copied
     mode: copy
+  - path: {VENV}
+    at: /opt/venv
 limits:
   time: 60s
 session: none
@@ -110,6 +113,79 @@ def make_site():
                              stderr=subprocess.DEVNULL)
     bp.atexit.register(child.kill)
     lib.wait_for(lambda: os.path.exists(lib.T + "/nginx.pid"), "nginx")
+
+
+def make_venv():
+    """requests and httpx, as their users have them; made at first use."""
+    if os.path.exists(VENV + "/ready"):
+        return
+    done = subprocess.run(
+        ["sh", "-c", f"/usr/bin/python3 -m venv --clear '{VENV}' && "
+         f"'{VENV}/bin/pip' install -q --disable-pip-version-check requests "
+         f"httpx && touch '{VENV}/ready'"], stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        print("# no requests and httpx here: " + done.stdout[-300:])
+        os.makedirs(VENV, exist_ok=True)
+        lib.ok(os.environ.get("MUST_WORK") != "1", "they are not needed")
+
+
+def libraries(up):
+    if not os.path.exists(VENV + "/ready"):
+        return
+    for name, code in (
+            ("requests", "import os, requests as r; s = r.Session(); "
+             "h = {'Authorization': 'Bearer ' + os.environ['API_KEY']}; "
+             "print(s.post('https://api.test/lib', json={'a': 1}, headers=h)"
+             ".json()['target'], s.get('https://api.test/two', headers=h)"
+             ".status_code, end=' ')\n"
+             "try: s.get('https://evil.test/')\n"
+             "except r.exceptions.ProxyError as e: "
+             "print('403' if '403' in str(e) else e)"),
+            ("httpx", "import os, httpx; c = httpx.Client(headers={"
+             "'Authorization': 'Bearer ' + os.environ['API_KEY']}); "
+             "print(c.post('https://api.test/lib', json={'a': 1})"
+             ".json()['target'], c.get('https://api.test/two').status_code, "
+             "end=' ')\n"
+             "try: c.get('https://evil.test/')\n"
+             "except httpx.ProxyError as e: print(str(e)[:3])")):
+        got = box("/opt/venv/bin/python", "-c", code)
+        lib.same(got.stdout, "/lib 200 403\n", name)
+        lib.ok(["Authorization", "Bearer " + SECRET] in
+               [list(x) for x in up.seen[-1]["fields"]], "with the credential")
+
+
+GO = r'''package main
+import ("fmt"; "io"; "net/http"; "os")
+func main() {
+	req, _ := http.NewRequest("GET", "https://api.test/go", nil)
+	req.Header.Set("Authorization", "Bearer " + os.Getenv("API_KEY"))
+	r, err := http.DefaultClient.Do(req)
+	if err != nil { fmt.Println(err); return }
+	b, _ := io.ReadAll(r.Body)
+	fmt.Println(r.StatusCode, r.Proto, len(b) > 0)
+	_, err = http.Get("https://evil.test/")
+	fmt.Println(err)
+}
+'''
+
+
+def go(up):
+    """Compiling its library takes a minute where nobody has yet."""
+    program = shutil.which("go")
+    if not program or not os.environ.get("SOAK"):
+        return
+    with open(lib.T + "/shared/main.go", "w") as f:
+        f.write(GO)
+    subprocess.run([program, "build", "-o", lib.T + "/shared/client",
+                    lib.T + "/shared/main.go"], check=True,
+                   env=dict(os.environ, CGO_ENABLED="0",
+                            GOCACHE=lib.TOP + "/build/go", GO111MODULE="off"))
+    got = box("/shared/client")
+    lib.ok(got.stdout.startswith("200 HTTP/1.1 true\n") and "Denied by the "
+           "policy" in got.stdout, "go: " + got.stdout)
+    lib.ok(["Authorization", "Bearer " + SECRET] in up.seen[-1]["fields"],
+           "with the credential")
 
 
 def clients(up):
@@ -349,6 +425,8 @@ def ends():
 
 
 def main():
+    if os.environ.get("BROKER_INSIDE") != "1":
+        make_venv()
     bp.enter()
     bp.make_certs()
     for name in ("shared", "in"):
@@ -360,6 +438,8 @@ def main():
     up = bp.Upstream()
     make_site()
     clients(up)
+    libraries(up)
+    go(up)
     break_out()
     no_secret()
     record()

@@ -160,7 +160,7 @@ check:
 	$(Q).ci/deps check
 	$(Q)tests/check
 # One table at the end; F=WORD for the rows whose file has it in its name.
-bench-bin: all $(bench_bin)
+bench-bin: all $(bench_bin) $(B)/tests/hostile/sealer $(B)/tests/hostile/crowd
 bench:
 	$(Q).ci/deps bench
 	$(Q)$(MAKE) --no-print-directory -j2 bench-bin

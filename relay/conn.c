@@ -436,6 +436,14 @@ void conn_done(struct conn *c, struct intent *it)
 	feed(c, NULL, 0);
 }
 
+void conn_hashed(struct conn *c, const struct digest *d)
+{
+	if (c->state != CONN_WAIT)
+		return;
+	upload_hashed(c, d);
+	feed(c, NULL, 0);
+}
+
 /* Who has had a second and asks nothing gives way: ten thousand that dawdle
  * keep nobody out for long. */
 void conn_crowded(struct conn *c)

@@ -25,6 +25,7 @@ enum conn_state {
 
 struct route;
 struct upload;
+struct digest;
 
 /* What is known of the request in hand. */
 struct req {
@@ -94,6 +95,7 @@ struct conn *conn_new(struct loop *l, int fd, const struct addr *peer,
 void conn_free(struct conn *c);		/* what loop.dead holds */
 void conn_ready(struct conn *c, uint32_t events);
 void conn_done(struct conn *c, struct intent *it);	/* it came back */
+void conn_hashed(struct conn *c, const struct digest *d);	/* its upload */
 void conn_tick(struct conn *c);		/* once a second */
 void conn_crowded(struct conn *c);	/* the same, with no room for others */
 void conn_close(struct conn *c);	/* dead from here on */

@@ -11,6 +11,7 @@
 
 #include "relay/access.h"
 #include "relay/crowd.h"
+#include "relay/digest.h"
 #include "relay/door.h"
 #include "relay/stream.h"
 #include "relay/tell.h"
@@ -172,6 +173,14 @@ static void accept_some(struct loop *l, const struct door *d)
 	}
 }
 
+/* Who asked, or NULL: it may be gone. */
+static struct conn *who(const struct loop *l, int fd, uint32_t generation)
+{
+	struct conn *c = fd >= 0 && (size_t)fd < l->by_fd_n ? l->by_fd[fd] :
+							      NULL;
+	return c && c->generation == generation ? c : NULL;
+}
+
 static void read_mail(struct loop *l)
 {
 	for (struct mail *m = mail_take(&l->mail), *next; m; m = next) {
@@ -182,11 +191,16 @@ static void read_mail(struct loop *l)
 			free(n);
 		} else if (m->kind == MAIL_NEWS) {
 			stream_news(l, (struct channel *)m);
+		} else if (m->kind == MAIL_HASHED) {
+			struct digest *d = (struct digest *)m;
+			struct conn *c = who(l, d->conn_fd, d->conn_gen);
+			if (c)
+				conn_hashed(c, d);
+			digest_drop(d);
 		} else {
 			struct intent *it = (struct intent *)m;
-			struct conn *c = (size_t)it->fd < l->by_fd_n ?
-					 l->by_fd[it->fd] : NULL;
-			if (c && c->generation == it->gen)
+			struct conn *c = who(l, it->fd, it->gen);
+			if (c)
 				conn_done(c, it);
 			intent_free(it);
 		}

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum mail_kind { MAIL_CONN, MAIL_DONE, MAIL_NEWS };
+enum mail_kind { MAIL_CONN, MAIL_DONE, MAIL_NEWS, MAIL_HASHED };
 
 struct mail {
 	struct mail *next;

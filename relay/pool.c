@@ -5,7 +5,7 @@
 
 #include "relay/pool.h"
 
-#define POOL_THREADS 2
+#define POOL_THREADS 4
 
 struct task {
 	struct task *next;

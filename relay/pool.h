@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * pool: two threads for what a reactor must not wait for: fsync, unlink,
- * punching holes. */
+ * pool: some threads for what a reactor must not wait for: fsync, unlink,
+ * punching holes, hashing what is large. */
 #ifndef RELAY_POOL_H
 #define RELAY_POOL_H
 

@@ -20,6 +20,8 @@
 #define WHO_OBSERVER (1u << ROLE_OBSERVER)
 #define WHO_ALL 15u
 
+struct digest;
+
 struct route {
 	enum http_method method;
 	const char *path;	/* {sid}, {id}: one segment each */
@@ -82,6 +84,7 @@ void upload_job_begin(struct conn *c);
 void upload_put_begin(struct conn *c);
 void upload_data(struct conn *c, struct bytes b);
 void upload_end(struct conn *c);
+void upload_hashed(struct conn *c, const struct digest *d);
 void upload_free(struct conn *c);
 
 #endif

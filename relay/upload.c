@@ -2,11 +2,10 @@
  *
  * upload: a blob coming in: with its envelope in front (POST items), or for
  * an envelope that is here (PUT blob).  The envelope is judged before a byte
- * of the blob is kept; the blob is hashed as it streams, a small one into
- * memory and then the log, a large one into a file of its own; the signature
- * over both decides at the end. */
+ * of the blob is kept; a small blob goes into memory and then the log, a large
+ * one into a file of its own, and is hashed on the way (digest.h); the
+ * signature over both decides at the end. */
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,20 +13,17 @@
 #include "relay/reply.h"
 #include "relay/upload_parts.h"
 
-#define WRITE_EARLY ((uint64_t)8 << 20)
-
 void upload_free(struct conn *c)
 {
 	struct upload *u = c->req->upload;
 	if (!u)
 		return;
 	if (u->fd >= 0) {
-		close(u->fd);
 		state_discard(c->loop->st, &u->blob);
+		digest_free(u->digest);		/* and fd with it */
 	}
 	if (u->has_env)
 		envelope_free(&u->env);
-	hash_free(u->hash);
 	buf_free(&u->head);
 	buf_free(&u->small);
 	free(u->target);
@@ -57,10 +53,21 @@ static int begin_blob(struct conn *c, struct upload *u, struct err *e)
 			return err_set(e, ERR_MEMORY, "out of memory");
 		return 0;
 	}
-	u->hash = hash_new();
-	if (!u->hash)
+	int fd;
+	struct state *st = c->loop->st;
+	if (blob_create(st->blobs, &u->blob, &fd, e) < 0)
+		return -1;
+	u->digest = digest_new(st->pool, fd);
+	if (!u->digest) {
+		close(fd);
+		blob_remove(st->blobs, &u->blob);
 		return err_set(e, ERR_MEMORY, "out of memory");
-	return blob_create(c->loop->st->blobs, &u->blob, &u->fd, e);
+	}
+	u->fd = fd;
+	u->digest->loop = c->loop->index;
+	u->digest->conn_fd = c->fd;
+	u->digest->conn_gen = c->generation;
+	return 0;
 }
 
 /* Too fast, or no room: said before a byte of the body is kept. */
@@ -243,15 +250,10 @@ static void take_blob(struct conn *c, struct upload *u, struct bytes b)
 		buf_add(&u->small, b.p, b.n);
 		return;
 	}
-	hash_add(u->hash, b.p, b.n);
 	if (write_all(u->fd, b, &e) < 0)
 		reply_err(c, &e);
-	if (u->have - u->sent >= WRITE_EARLY) {
-		sync_file_range(u->fd, (off_t)u->sent,
-				(off_t)(u->have - u->sent),
-				SYNC_FILE_RANGE_WRITE);
-		u->sent = u->have;
-	}
+	else
+		digest_grow(u->digest, b.n);
 }
 
 void upload_data(struct conn *c, struct bytes b)

@@ -3,7 +3,6 @@
  * upload_end: the body is complete: hash and signature decide, then it goes to
  * the disk and becomes a fact. */
 #include <string.h>
-#include <unistd.h>
 
 #include "core/json.h"
 #include "relay/pool.h"
@@ -126,6 +125,9 @@ static void send_large(struct conn *c, struct upload *u, struct intent *it)
 			    "the relay cannot take this now");
 		return;
 	}
+	digest_take(u->digest);
+	digest_free(u->digest);
+	u->digest = NULL;
 	u->fd = -1;	/* now the pool's */
 }
 
@@ -139,20 +141,11 @@ static int check_hash(struct upload *u, const uint8_t sha256[HASH_SIZE],
 	return err_set(e, ERR_SIGNATURE, "not the blob that was signed");
 }
 
-void upload_end(struct conn *c)
+/* All of it is here, and this is its hash. */
+static void decide(struct conn *c, const uint8_t sha256[HASH_SIZE])
 {
 	struct upload *u = c->req->upload;
-	uint8_t sha256[HASH_SIZE];
 	struct err e;
-	if (!u->in_blob || u->have != u->expected) {
-		reply_error(c, 400, "bad_request",
-			    "the blob is shorter than its header says");
-		return;
-	}
-	if (u->hash)
-		hash_final(u->hash, sha256);
-	else
-		hash_sha256(sha256, u->small.data, u->small.len);
 	if (check_hash(u, sha256, &e) < 0) {
 		reply_err(c, &e);
 		return;
@@ -177,4 +170,28 @@ void upload_end(struct conn *c)
 		u->small = (struct buf){ 0 };
 		route_commit(c, it);
 	}
+}
+
+void upload_end(struct conn *c)
+{
+	struct upload *u = c->req->upload;
+	uint8_t sha256[HASH_SIZE];
+	if (!u->in_blob || u->have != u->expected) {
+		reply_error(c, 400, "bad_request",
+			    "the blob is shorter than its header says");
+	} else if (u->fd >= 0) {
+		digest_end(u->digest);	/* and upload_hashed, after it */
+	} else {
+		hash_sha256(sha256, u->small.data, u->small.len);
+		decide(c, sha256);
+	}
+}
+
+void upload_hashed(struct conn *c, const struct digest *d)
+{
+	if (d->failed)
+		reply_error(c, 503, "unavailable",
+			    "the relay cannot take this now");
+	else
+		decide(c, d->sha256);
 }

@@ -6,6 +6,7 @@
 #define RELAY_UPLOAD_PARTS_H
 
 #include "relay/aim.h"
+#include "relay/digest.h"
 #include "relay/route.h"
 
 struct upload {
@@ -17,12 +18,11 @@ struct upload {
 	char id[ITEM_ID + 1];
 	uint8_t want[HASH_SIZE];	/* PUT: the signed hash */
 	uint64_t expected, have;
-	uint64_t sent;			/* to the disk: its sync has less to
-					 * wait for */
 	bool in_blob;
-	struct hash *hash;		/* of a large one */
 	struct buf small;
+	/* or a large one; take_blob writes to fd, which is the digest's */
 	struct blob blob;
+	struct digest *digest;
 	int fd;
 };
 

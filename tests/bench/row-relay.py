@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 # timeout: 400
 """The relay beside nginx, a plain fdatasync loop and a plain send loop."""
-import hashlib
 import os
 import resource
 import secrets
@@ -14,96 +13,8 @@ import time
 
 import bench
 import lib
+from servers import FREE, NGINX, start_caddy, start_nginx
 from relay_peer import Party
-
-FREE = ("--max-items-minute", "0", "--max-address-connections", "1000000",
-        "--max-address-requests", "0", "--max-streams-each", "20000",
-        "--max-items", "1000000", "--max-transfer-bytes", "0")
-NGINX = shutil.which("nginx") or "/usr/sbin/nginx"
-
-
-def cpu(pid):
-    """Seconds of CPU of all its threads."""
-    total = 0
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/schedstat") as f:
-            total += int(f.read().split()[0])
-    return total / 1e9
-
-
-def post(*words, stdin=""):
-    done = subprocess.run([bench.BUILD + "/tests/bench/post",
-                           *map(str, words)], input=stdin, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=120)
-    if done.returncode:
-        raise lib.Failed(f"post: {done.stderr[-300:]}")
-    return [float(x) / 1e6 for x in done.stdout.split()]
-
-
-def start_nginx():
-    where = lib.T + "/nginx"
-    os.makedirs(where + "/www")
-    os.chmod(where + "/www", 0o777)
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    with open(where + "/conf", "w") as f:
-        f.write(f"""daemon off; master_process off; pid {where}/pid;
-error_log {where}/err; events {{ worker_connections 512; }}
-http {{ access_log off; sendfile on; keepalive_requests 1000000;
-client_max_body_size 0; client_body_temp_path {where}/body;
-proxy_temp_path {where}/p; fastcgi_temp_path {where}/f;
-uwsgi_temp_path {where}/u; scgi_temp_path {where}/s;
-server {{ listen 127.0.0.1:{port}; root {where}/www;
-location = /v1/health {{ default_type application/json;
-return 200 '{{"status":"ok"}}'; }}
-location /put/ {{ proxy_pass http://127.0.0.1:{port}/v1/health;
-client_body_in_file_only on; }} }} }}
-""")
-    child = subprocess.Popen([NGINX, "-e", where + "/err", "-c",
-                              where + "/conf"])
-    lib.atexit.register(lambda: (child.terminate(), child.wait()))
-
-    def up():
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return True
-        except OSError:
-            return False
-    lib.wait_for(up, "nginx")
-    return child.pid, port, where + "/www"
-
-
-def start_caddy():
-    """(pid, port), or None where there is none."""
-    if not shutil.which("caddy"):
-        return None
-    where = lib.T + "/caddy"
-    os.makedirs(where)
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    with open(where + "/Caddyfile", "w") as f:
-        f.write("{\n\tadmin off\n\tauto_https off\n}\n"
-                f"http://127.0.0.1:{port} {{\n\trespond /v1/health "
-                "`{\"status\":\"ok\"}`\n\troot * " + lib.T +
-                "/nginx/www\n\tfile_server\n}\n")
-    child = subprocess.Popen(
-        ["caddy", "run", "--adapter", "caddyfile", "--config",
-         where + "/Caddyfile"], stderr=subprocess.DEVNULL,
-        env={**os.environ, "HOME": where, "XDG_DATA_HOME": where,
-             "XDG_CONFIG_HOME": where, "GOMAXPROCS": "1"})
-    lib.atexit.register(lambda: (child.terminate(), child.wait()))
-
-    def up():
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return True
-        except OSError:
-            return False
-    lib.wait_for(up, "caddy")
-    return child.pid, port
 
 
 class Crowd:
@@ -272,62 +183,9 @@ def stalled(relay, party, alice, bob):
     crowd.child.wait()
 
 
-def curl(*words):
-    done = subprocess.run(["curl", "-sS", "-o", lib.T + "/out", "-w",
-                           "%{http_code} %{time_total}", "-H", "Expect:",
-                           *words], text=True, stdout=subprocess.PIPE)
-    status, took = done.stdout.split()
-    if status not in ("200", "201"):
-        raise lib.Failed(f"curl: {status}")
-    return float(took)
-
-
-def large(relay, party, alice, nginx, caddy):
-    n = 100 << 20
-    blob = secrets.token_bytes(1 << 20) * 100
-    with open(nginx[2] + "/blob", "wb") as f:
-        f.write(blob)
-    url = f"http://127.0.0.1:{relay.port}/v1/sessions/{party.sid}/items"
-    auth = ("-H", f"Authorization: Bearer {alice.token}")
-    last = []
-
-    def up():
-        id_, _, data = party.item("alice", blob + secrets.token_bytes(28),
-                                  kind="file", type_="zip")
-        with open(lib.T + "/body", "wb") as f:
-            f.write(data)
-        last[:] = [id_]
-        return curl(*auth, "--data-binary", f"@{lib.T}/body", url)
-
-    def up_nginx():
-        return curl("--data-binary", f"@{nginx[2]}/blob",
-                    f"http://127.0.0.1:{nginx[1]}/put/")
-    ours, theirs = (bench.median(x) for x in bench.in_turns(
-        3, up, up_nginx))
-    bench.row("100 MB blob up, hashed and durable", f"{n / ours / 1e9:.2f} "
-              "GB/s", f"{n / theirs / 1e9:.2f} GB/s",
-              "nginx into a file, no hash, no sync", theirs / ours,
-              ">= 1.3x", "1.5x")
-    sums = bench.median(n / bench.seconds(lambda: hashlib.sha256(blob))
-                        for _ in range(3))
-    bench.note(f"SHA-256 alone, on one core: {sums / 1e9:.2f} GB/s")
-    ours, theirs = (bench.median(x) for x in bench.in_turns(
-        5, lambda: curl(*auth, f"{url}/{last[0]}/blob"),
-        lambda: curl(f"http://127.0.0.1:{nginx[1]}/blob")))
-    bench.row("100 MB blob down", f"{n / ours / 1e9:.2f} GB/s",
-              f"{n / theirs / 1e9:.2f} GB/s", "nginx sendfile",
-              theirs / ours, ">= 1.1x", "1.3x")
-    if caddy:
-        other = bench.median(curl(f"http://127.0.0.1:{caddy[1]}/blob")
-                             for _ in range(5))
-        bench.row("100 MB blob down", f"{n / ours / 1e9:.2f} GB/s",
-                  f"{n / other / 1e9:.2f} GB/s", "caddy", other / ours, "-",
-                  "-")
-
-
 def main():
-    if not shutil.which(NGINX) or not shutil.which("curl"):
-        lib.skip("no nginx or no curl here")
+    if not shutil.which(NGINX):
+        lib.skip("no nginx here")
     relay = lib.Relay(*FREE)
     nginx, caddy = start_nginx(), start_caddy()
     party = Party(relay, most=200 << 20)
@@ -336,7 +194,6 @@ def main():
     health(nginx, caddy)
     durable(relay, party, alice)
     fan_out()
-    large(relay, party, alice, nginx, caddy)
     party.end()
 
 

@@ -18,7 +18,7 @@
 #define DRAIN_MS 1000
 #define DRAIN_BYTES (256u * 1024)
 #define SLICE (128u * 1024)
-#define SLICE_ALONE (1024u * 1024)	/* where nobody else waits */
+#define SLICE_ALONE (2048u * 1024)	/* where nobody else waits */
 
 struct conn *conn_new(struct loop *l, int fd, const struct addr *peer,
 		      bool tls)

@@ -28,7 +28,7 @@ DAEMONS+=($!)
 RUNNER_PID=$!
 printf 'print("hello")\n' >"$T/hello.py"
 cp "$T/hello.py" "$T/b/jobs/new"
-sleep 0.3
+sleep 1.2	# by now the sender's mount has seen it online, and no approval
 assert_eq "$(ls "$T/q/queue")" ready 'nothing before it is approved'
 assert_wait "[ -e '$T/o/runners/run' ]"
 echo approve >"$T/o/runners/run/ctl" || fail approve

@@ -31,11 +31,78 @@ def wait_until(what, seconds=30, step=0.02):
     return True
 
 
-class Queue:
-    """As a user other than root, uid owns it all and runs the runner."""
+def hierarchies():
+    """Where a control group of one's own would be: a directory for each."""
+    own, found = {}, []
+    with open("/proc/self/cgroup", encoding="utf-8") as f:
+        for line in f:
+            _, parts, path = line.rstrip("\n").split(":", 2)
+            own.update({part: path for part in parts.split(",")})
+    with open("/proc/self/mounts", encoding="utf-8") as f:
+        mounts = [line.split() for line in f]
+    for _, at, kind, options, *_ in mounts:
+        if kind == "cgroup":
+            found += [at + own[p].rstrip("/") for p in options.split(",")
+                      if p in ("memory", "pids", "cpu")]
+    for _, at, kind, *_ in mounts:
+        if kind == "cgroup2" and not found:
+            with open(at + "/cgroup.subtree_control", "w") as f:
+                f.write("+memory +pids")
+            found.append(at)
+    return found
 
-    def __init__(self, where, *flags, uid=None, run=True):
+
+class Groups:
+    """Control groups that are a user's, as a service with Delegate=yes has."""
+
+    def __init__(self, uid):
+        self.dirs = []
+        try:
+            for top in hierarchies():
+                path = f"{top}/airlox-test.{os.getpid()}"
+                os.mkdir(path)
+                self.dirs.append(path)
+                for name in ("", "cgroup.procs", "cgroup.subtree_control"):
+                    if os.path.exists(f"{path}/{name}"):
+                        os.chown(f"{path}/{name}", uid, uid)
+        except OSError as e:
+            print(f"# no control groups to give away: {e}")
+            self.end()
+
+    def enter(self):
+        """As a service manager does: what the last one left goes first."""
+        for path in self.dirs:
+            control = path + "/cgroup.subtree_control"
+            for name in os.listdir(path):
+                if name.endswith("-self"):
+                    os.rmdir(f"{path}/{name}")
+            if os.path.exists(control):
+                with open(control, "w") as f:
+                    f.write("-memory -pids -cpu")
+            with open(path + "/cgroup.procs", "w") as f:
+                f.write("0")
+
+    def end(self):
+        """What is in them that should not be."""
+        left = []
+        for path in self.dirs:
+            for name in os.listdir(path):
+                if os.path.isdir(f"{path}/{name}"):
+                    if not name.endswith("-self"):
+                        left.append(name)
+                    os.rmdir(f"{path}/{name}")
+            os.rmdir(path)
+        self.dirs = []
+        return left
+
+
+class Queue:
+    """As a user other than root, uid owns it all and runs the runner; with
+    groups: in control groups of its own."""
+
+    def __init__(self, where, *flags, uid=None, run=True, groups=None):
         self.uid, self.flags, self.count = uid, list(flags), 0
+        self.groups = groups
         self.top = tempfile.mkdtemp(prefix="queue.", dir=where)
         self.scratch = tempfile.mkdtemp(prefix="scratch.", dir="/var/tmp")
         self.cache = self.scratch + "-cache"
@@ -69,6 +136,7 @@ class Queue:
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                preexec_fn=self.groups.enter if self.groups else None,
                 env={**os.environ, "AIRLOX_TEST_SECRET": "of the host"})
         atexit.register(self.end, self.process)
         if not wait_until(lambda: "serving" in self.said()

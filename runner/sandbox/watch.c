@@ -11,6 +11,7 @@
 #include "runner/sandbox/watch.h"
 
 #define PIDS_MAX 4096
+#define MANY_FILES 512		/* fewer descriptors are no matter */
 
 static bool get(pid_t pid, const char *what, char *to, size_t cap)
 {
@@ -53,10 +54,35 @@ static void add_children(pid_t pid, pid_t *pids, size_t *n)
 		closedir(d);
 }
 
+static uint32_t count_entries(const char *path)
+{
+	uint32_t n = 0;
+	DIR *d = opendir(path);
+	struct dirent *de;
+	while (d && (de = readdir(d)))
+		n += de->d_name[0] != '.';
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* From Linux 6.2 on that is the directory's size; before, it is 0, and they
+ * are counted where there is room for many. */
+static uint32_t files_of(pid_t pid, const char *status)
+{
+	char path[64];
+	struct stat st;
+	snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
+	if (stat(path, &st) < 0)
+		return 0;
+	if (st.st_size || field(status, "\nFDSize:") < MANY_FILES)
+		return (uint32_t)st.st_size;
+	return count_entries(path);
+}
+
 static void add_process(pid_t pid, bool with_memory, struct watch_use *use)
 {
-	char text[8192], path[64];
-	struct stat st;
+	char text[8192];
 	if (!get(pid, "status", text, sizeof text))
 		return;
 	use->tasks += (uint32_t)field(text, "\nThreads:");
@@ -64,10 +90,9 @@ static void add_process(pid_t pid, bool with_memory, struct watch_use *use)
 		use->memory_bytes += (field(text, "\nRssAnon:") +
 				      field(text, "\nRssShmem:") +
 				      field(text, "\nVmSwap:")) << 10;
-	/* Linux 6.2 on: the number of descriptors; before, 0. */
-	snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
-	if (stat(path, &st) == 0 && (uint64_t)st.st_size > use->files)
-		use->files = (uint32_t)st.st_size;
+	uint32_t files = files_of(pid, text);
+	if (files > use->files)
+		use->files = files;
 }
 
 /* What forked processes still share is counted once: dear, so it is asked for

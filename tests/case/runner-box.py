@@ -122,7 +122,7 @@ def check_processes(q):
                 "    while True: a.append(open('/dev/null'))\n"
                 "except OSError as e: print(e); time.sleep(.4)")
     ok("Too many open files" in job.out and "open files" in job.reason,
-       f"J2: descriptors: {job.reason}")
+       f"J2: descriptors: {job.reason} {job.out} {job.err[-99:]}")
 
 
 def check_disk(q):
@@ -370,10 +370,12 @@ def check_check():
            "no job runs as root")
 
 
-def limits(title, flags, uid):
+def limits(title, flags, uid, groups=None):
     where = "/tmp" if uid else T
-    q = rq.Queue(where, "--tasks", "64", "--disk", "64", *flags, uid=uid)
+    q = rq.Queue(where, "--tasks", "64", "--disk", "64", *flags, uid=uid,
+                 groups=groups)
     print(f"# {title}: {q.said().strip()}")
+    ok(not groups or "limits by cgroup" in q.said(), f"{title}: its own")
     check_memory(q)
     check_processes(q)
     check_time(q)
@@ -401,6 +403,10 @@ def main():
     limits("without control groups", ["--no-cgroups"], None)
     if ROOT:
         limits("a user", [], 1234)
+        groups = rq.Groups(1234)
+        if groups.dirs:
+            limits("a user with control groups", [], 1234, groups)
+        ok(not groups.end(), "nothing left in its control groups")
         check_forbidden()
 
 

@@ -66,9 +66,11 @@ def host_things(uid):
     return things, clean
 
 
-def run(title, flags, uid):
+def run(title, flags, uid, groups=None):
     things, clean = host_things(uid)
-    q = rq.Queue("/tmp" if uid else T, *flags, uid=uid)
+    q = rq.Queue("/tmp" if uid else T, *flags, uid=uid,
+                 groups=groups)
+    check(not groups or "limits by cgroup" in q.said(), f"{title}: its own")
     things["scratch"] = q.scratch
     with open(breakout.__file__, encoding="utf-8") as f:
         code = f.read()
@@ -119,6 +121,10 @@ def main():
         run("root, no cgroups", ["--no-cgroups"], None)
         run("a user", [], USER)
         run("a user, no cgroups", ["--no-cgroups"], USER)
+        groups = rq.Groups(USER)
+        if groups.dirs:
+            run("a user with cgroups", [], USER, groups)
+        check(not groups.end(), "nothing left in a user's cgroups")
     else:
         run("this user", [], None)
         run("this user, no cgroups", ["--no-cgroups"], None)

@@ -101,8 +101,10 @@ int runners_event(struct runners *r, const struct payload *event,
 	struct runner *k = rc > 0 ? runners_find(r, event->u.event.pub) : NULL;
 	if (k)
 		runners_touch(k);
-	if (rc > 0)
+	if (rc > 0) {
+		pthread_cond_signal(&r->j->work);
 		runners_refresh(r, false);
+	}
 	return rc < 0 ? -1 : 0;
 }
 

@@ -61,8 +61,9 @@ static void look(struct runners *r)
 		return;
 	}
 	pthread_mutex_lock(&r->j->lock);
-	if (k.idle || r->waiting)
+	if (k.idle || r->waiting)	/* who still waits says so again */
 		pthread_cond_signal(&r->j->work);
+	r->waiting = false;
 	pthread_mutex_unlock(&r->j->lock);
 }
 
@@ -213,7 +214,7 @@ static bool look_is_due(struct runners *r, int64_t now, int64_t *due)
 		*due = min64(*due, at);
 		return false;
 	}
-	r->asked = r->waiting = false;
+	r->asked = false;
 	r->refreshed_ms = now;
 	return true;
 }

@@ -21,8 +21,8 @@ int lines_add(struct lines *l, struct bytes in)
 bool lines_next(struct lines *l, struct bytes *line)
 {
 	size_t left = l->have.len - l->seen;
-	const uint8_t *p = l->have.data + l->seen;
-	const uint8_t *lf = left ? memchr(p, '\n', left) : NULL;
+	const uint8_t *lf = left ? memchr(l->have.data + l->seen, '\n', left) :
+				   NULL;
 	if (!lf) {
 		l->seen = l->have.len;
 		return false;

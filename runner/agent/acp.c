@@ -72,9 +72,9 @@ void acp_fail(struct acp *a, enum err_code code, const char *fmt, ...)
 void acp_bad(struct acp *a, const char *what, struct bytes line)
 {
 	cleanup_buf struct buf b = { 0 }, start = { 0 };
+	buf_addf(&b, "the agent wrote what is no message: %s: ", what);
+	buf_add(&b, line.p, line.n < 60 ? line.n : 60);
 	clear_escape(&start, acp_cut(line, 60));
-	buf_addf(&b, "the agent wrote what is no message: %s: %s", what,
-		 buf_cstr(&start) ? buf_cstr(&start) : "");
 	if (a->side.notice && !buf_failed(&b))
 		a->side.notice(a->side.arg, buf_bytes(&b));
 	if (++a->bad >= ACP_BAD_MAX)
@@ -183,10 +183,12 @@ static void keep_agent(struct acp *a, const struct wire *info)
 	struct bytes name = wire_text(wire_get(info, "name"));
 	struct bytes version = wire_text(wire_get(info, "version"));
 	cleanup_buf struct buf b = { 0 };
-	clear_escape(&b, acp_cut(name, 60));
+	name = acp_cut(name, 60);
+	version = acp_cut(version, 30);
+	buf_add(&b, name.p, name.n);
 	if (name.n && version.n)
 		buf_add_byte(&b, ' ');
-	clear_escape(&b, acp_cut(version, 30));
+	buf_add(&b, version.p, version.n);
 	acp_copy(a->agent, sizeof a->agent, buf_bytes(&b));
 }
 
@@ -447,5 +449,5 @@ const char *acp_state_word(enum acp_state s)
 }
 
 const char *acp_stop_reason(const struct acp *a) { return a->reason; }
-const char *acp_why(const struct acp *a) { return a->why.why; }
+const struct err *acp_why(const struct acp *a) { return &a->why; }
 const char *acp_agent(const struct acp *a) { return a->agent; }

@@ -62,7 +62,7 @@ struct acp_side {
 		    unsigned offers);
 	/* nobody needs to answer it any more */
 	void (*unask)(void *arg, unsigned tag);
-	void (*notice)(void *arg, struct bytes text);
+	void (*notice)(void *arg, struct bytes text);	/* any bytes */
 };
 
 struct acp_ask {
@@ -92,7 +92,8 @@ bool acp_cancel(struct acp *a);
 enum acp_state acp_state(const struct acp *a);
 const char *acp_state_word(enum acp_state s);	/* what it is waiting for */
 const char *acp_stop_reason(const struct acp *a);	/* "end_turn", ... */
-const char *acp_why(const struct acp *a);	/* a sentence */
-const char *acp_agent(const struct acp *a);	/* "NAME VERSION", or "" */
+const struct err *acp_why(const struct acp *a);
+const char *acp_agent(const struct acp *a);	/* "NAME VERSION" as
+						 * it says, or "" */
 
 #endif

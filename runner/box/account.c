@@ -73,6 +73,26 @@ void account_begin(struct account *a, const struct policy *p,
 		add(a, PART_RUN, buf_bytes(&b));
 }
 
+void account_part(struct account *a, enum part_kind kind, struct bytes data)
+{
+	if (a->chain)
+		add(a, kind, data);
+}
+
+void account_notice(struct account *a, struct bytes text)
+{
+	cleanup_buf struct buf b = { 0 }, clean = { 0 };
+	if (!clear_utf8(text)) {
+		clear_escape(&clean, text);
+		text = buf_bytes(&clean);
+	}
+	buf_add_byte(&b, '{');
+	json_put_key_string(&b, "text", text);
+	buf_add_byte(&b, '}');
+	if (!buf_failed(&b) && !buf_failed(&clean))
+		account_part(a, PART_NOTICE, buf_bytes(&b));
+}
+
 void account_say(struct account *a, const char *stream, struct bytes text)
 {
 	struct err e = { 0 };

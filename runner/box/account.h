@@ -32,6 +32,10 @@ int account_open(struct account *a, const struct rundir *d, struct err *e);
 int account_finish(struct account *a, const struct rundir *d, struct err *e);
 void account_begin(struct account *a, const struct policy *p,
 		   const char *const *command);
+/* A part of another kind: canonical JSON, an object. */
+void account_part(struct account *a, enum part_kind kind, struct bytes data);
+/* Any bytes. */
+void account_notice(struct account *a, struct bytes text);
 void account_say(struct account *a, const char *stream, struct bytes text);
 /* What the broker has added, and the session's clerk. */
 void account_follow(struct account *a);

@@ -7,6 +7,8 @@
 #include <sys/resource.h>
 
 #include "core/prim.h"
+#include "runner/box/agent.h"
+#include "runner/box/attach.h"
 #include "runner/box/boxes.h"
 #include "runner/box/check.h"
 #include "runner/box/launch.h"
@@ -14,6 +16,7 @@
 #include "runner/box/say.h"
 #include "runner/box/serve.h"
 #include "runner/box/verify.h"
+#include "runner/hand/hand.h"
 
 static const struct command {
 	const char *name;
@@ -22,6 +25,8 @@ static const struct command {
 } commands[] = {
 	{ "check", check_main, "read a policy and say what it does" },
 	{ "run", launch_main, "run a command in a box" },
+	{ "agent", agent_main, "give a prompt to an agent in a box" },
+	{ "attach", attach_main, "watch a run, answer its questions" },
 	{ "verify", verify_main, "whether a record is as it was signed" },
 	{ "show", show_main, "a record as text" },
 	{ "boxes", boxes_main, "the runs there are" },
@@ -68,6 +73,9 @@ int main(int argc, char **argv)
 	/* our own child */
 	if (argc == 2 && !strcmp(argv[1], SERVE_ARG))
 		return serve_main();
+	/* and our own in the box */
+	if (argc > 2 && !strcmp(argv[1], HAND_ARG))
+		return hand_main(argc - 2, argv + 2);
 	if (argc < 2) {
 		print_help(stderr);
 		return err_exit(ERR_USAGE);

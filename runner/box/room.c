@@ -286,5 +286,6 @@ void room_free(struct room *r)
 {
 	for (size_t i = 0; i < r->text_n; i++)
 		free(r->text[i]);
+	free(r->argv);
 	*r = (struct room){ 0 };
 }

@@ -30,6 +30,7 @@ struct room {
 	size_t env_n;
 	char *text[ROOM_TEXTS];	/* what the others borrow */
 	size_t text_n;
+	const char **argv;	/* program.h's */
 	bool failed;		/* memory, or too many */
 };
 

@@ -25,8 +25,8 @@ void files_add_root(struct files *f, const char *path)
 static int open_below(int dir, const char *path, int flags)
 {
 	struct open_how how = {
-		.flags = (uint64_t)(flags | O_CLOEXEC | O_NONBLOCK |
-				    O_NOCTTY),
+		.flags = (uint64_t)(flags | O_CLOEXEC | (flags & O_PATH ? 0 :
+				    O_NONBLOCK | O_NOCTTY)),
 		.mode = flags & O_CREAT ? 0644 : 0,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 	};

@@ -189,7 +189,7 @@ static void to_prompt(void)
 	   "initialize");
 	line(RPC "\"id\":1,\"result\":{\"protocolVersion\":1,\"agentInfo\":{"
 	     "\"name\":\"robo\\u001b\",\"version\":\"2\"}}}");
-	is_str(acp_agent(a), "robo\\x1B 2", "its name, escaped");
+	is_str(acp_agent(a), "robo\x1b 2", "its name");
 	ok(wrote("\"session/new\",\"params\":{\"cwd\":\"/work\","
 		 "\"mcpServers\":[]}"), "a session");
 	line(RPC "\"id\":3,\"result\":{\"sessionId\":\"s\"}}");
@@ -296,8 +296,8 @@ static void broken(const char *first, const char *second, const char *want)
 	line(first);
 	if (second)
 		line(second);
-	ok(acp_state(a) == ACP_BROKEN && strstr(acp_why(a), want),
-	   "%s (%s)", want, acp_why(a));
+	ok(acp_state(a) == ACP_BROKEN && strstr(acp_why(a)->why, want),
+	   "%s (%s)", want, acp_why(a)->why);
 }
 
 static void test_broken(void)
@@ -348,8 +348,8 @@ static void test_rude(void)
 	for (int i = 0; i < 10; i++)
 		line("\x1b[2J");
 	ok(acp_state(a) == ACP_BROKEN &&
-	   strstr(acp_why(a), "does not speak the Agent Client Protocol"),
-	   "not all (%s)", acp_why(a));
+	   strstr(acp_why(a)->why, "does not speak the Agent Client Protocol"),
+	   "not all (%s)", acp_why(a)->why);
 	to_prompt();
 	line(RPC "\"id\":1,\"method\":\"session/request_permission\","
 	     "\"params\":{\"sessionId\":\"s\",\"toolCall\":{\"toolCallId\":"

@@ -6,8 +6,10 @@ _airlox_box_flags() {
 	check)	echo --url --method --json --help ;;
 	run)	echo --session --record --no-record --egress --job-user \
 			--scratch --help ;;
+	agent)	echo --permissions --patience --auth --detach --session \
+			--record --egress --job-user --scratch --help ;;
 	verify)	echo --key --json --help ;;
-	show|stop) echo --help ;;
+	show|stop|attach) echo --help ;;
 	boxes)	echo --json --help ;;
 	reap)	echo --yes --help ;;
 	*)	echo --help --version ;;
@@ -23,7 +25,8 @@ _airlox_box() {
 	local cur=${COMP_WORDS[COMP_CWORD]} word=${COMP_WORDS[1]} i
 	COMPREPLY=()
 	if [ "$COMP_CWORD" = 1 ]; then
-		COMPREPLY=($(compgen -W "check run verify show boxes stop reap
+		COMPREPLY=($(compgen -W "check run agent attach verify show boxes
+			stop reap
 			--help --version" -- "$cur"))
 		return
 	fi
@@ -44,7 +47,9 @@ _airlox_box() {
 	--method)
 		COMPREPLY=($(compgen -W "GET HEAD POST PUT PATCH DELETE" \
 			-- "$cur")); return ;;
-	--url|--key)
+	--permissions)
+		COMPREPLY=($(compgen -W "ask auto_allow" -- "$cur")); return ;;
+	--url|--key|--patience|--auth)
 		return ;;
 	esac
 	case $cur in
@@ -52,13 +57,14 @@ _airlox_box() {
 			-- "$cur")); return ;;
 	esac
 	case $word in
-	check|run)
+	check|run|agent)
 		COMPREPLY=($(compgen -f -X '!*.y*ml' -- "$cur")
 			$(compgen -d -- "$cur")) ;;
 	verify|show)
 		COMPREPLY=($(compgen -f -X '!*.html' -- "$cur")
 			$(compgen -d -- "$cur")) ;;
-	stop)	COMPREPLY=($(compgen -W "$(_airlox_box_runs)" -- "$cur")) ;;
+	stop|attach)
+		COMPREPLY=($(compgen -W "$(_airlox_box_runs)" -- "$cur")) ;;
 	esac
 }
 complete -F _airlox_box airlox-box

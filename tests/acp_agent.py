@@ -140,6 +140,8 @@ def step(line):
         say(f"write: {short(got)}\n")
     elif word == "run":
         run(rest.split())
+    elif word == "shell":
+        run([rest])
     elif word == "kill":
         kill_one()
     elif word == "fetch":

@@ -264,7 +264,7 @@ static int start(struct agent *a, struct err *e)
 int agent_main(int argc, char **argv)
 {
 	struct agent a = { .talk = { .launch = LAUNCH_INIT, .ready = -1,
-				     .asks = { .answer = -1 } },
+				     .asks = { .dir = -1, .answer = -1 } },
 			   .notes = -1 };
 	struct err e = { 0 };
 	if (read_flags(&a, argc, argv, &e) < 0)

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "core/clear.h"
 
 #define LINE_MAX_BYTES 512
+#define GIVEN_MS 150
 
 static const char *const words[ASK_WORDS] = { "yes", "no", "always" };
 
@@ -38,6 +40,12 @@ void ask_close(struct asks *a)
 		close(a->answer);
 	a->answer = -1;
 	buf_free(&a->rest);
+	/* who waits for a question gets an end, and nobody waits any more: a
+	 * pipe that is open for both lets them in */
+	cleanup_fd int fd = a->dir < 0 ? -1 : openat(a->dir, ASK_FILE, O_RDWR |
+						     O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0)
+		unlinkat(a->dir, ASK_FILE, 0);
 }
 
 void ask_add(struct asks *a, unsigned tag, struct bytes text, int64_t now_ms)
@@ -51,7 +59,6 @@ void ask_add(struct asks *a, unsigned tag, struct bytes text, int64_t now_ms)
 	size_t n = clear_cut(buf_bytes(&clean), ASK_TEXT - 1);
 	if (n)
 		memcpy(q->text, clean.data, n);
-	a->given = false;
 }
 
 void ask_drop(struct asks *a, unsigned tag)
@@ -157,24 +164,24 @@ bool ask_expire(struct asks *a, struct ask_answer *to, int64_t now_ms)
 
 /* --- the file --- */
 
-/* A reader gets what is open once; then its end of file, and, when it has
- * gone, the next reader gets it again. */
+/* A reader gets what is open and then its end of file; the next one gets it
+ * again, as long as it is open.  Who has not read yet is given nothing more,
+ * and who has just read has a while to close. */
 void ask_offer(struct asks *a, int64_t now_ms)
 {
 	cleanup_buf struct buf b = { 0 };
-	if (a->n == 0)
+	int unread = 0;
+	if (a->n == 0 || now_ms - a->given_ms < GIVEN_MS)
 		return;
 	cleanup_fd int fd = openat(a->dir, ASK_FILE, O_WRONLY | O_NONBLOCK |
 				   O_CLOEXEC);
-	if (fd < 0)
-		a->given = false;
-	if (fd < 0 || a->given)
+	if (fd < 0 || ioctl(fd, FIONREAD, &unread) < 0 || unread)
 		return;
 	for (size_t i = 0; i < a->n; i++)
 		buf_addf(&b, "%u %s\n", a->q[i].tag, a->q[i].text);
 	if (buf_failed(&b) || write(fd, b.data, b.len) != (ssize_t)b.len)
 		return;
-	a->given = true;
+	a->given_ms = now_ms;
 	for (size_t i = 0; i < a->n; i++) {
 		a->q[i].seen = true;
 		a->q[i].since_ms = now_ms;

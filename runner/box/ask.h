@@ -41,7 +41,7 @@ struct asks {
 	int dir;		/* the run's; not ours */
 	int answer;		/* to be polled, or -1 */
 	int64_t patience_ms;
-	bool given;		/* to whoever reads the file now */
+	int64_t given_ms;	/* when they were read last */
 	struct buf rest;	/* of an answer's line */
 };
 

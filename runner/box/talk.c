@@ -406,6 +406,7 @@ static void drive(struct launch *l, struct box_end *end)
 			flush(t);
 	}
 	flush(t);
+	ask_close(&t->asks);
 }
 
 /* --- how it went --- */
@@ -466,8 +467,8 @@ int talk_run(struct talk *t, struct err *e)
 	if (!t->acp)
 		return err_set(e, ERR_MEMORY, "out of memory");
 	int r = launch_box(&t->launch, &use, e);
-	launch_clean_up(&t->launch);
 	ask_close(&t->asks);
+	launch_clean_up(&t->launch);
 	acp_free(t->acp);
 	lines_free(&t->in);
 	buf_free(&t->out);

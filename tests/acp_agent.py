@@ -152,8 +152,10 @@ def step(line):
     elif word == "env":
         say(json.dumps(dict(os.environ)) + "\n")
     elif word == "find":
-        out = subprocess.run(["grep", "-raFl", rest, "/work", "/session",
-                              "/tmp", "/run", "/etc", "/home", "/proc/self"],
+        # reversed: so the prompt is not what is found
+        out = subprocess.run(["grep", "-raFlD", "skip", rest[::-1], "/work", "/tmp",
+                              "/session/in", "/session/out", "/run", "/etc",
+                              "/home", "/proc/self/environ"],
                              capture_output=True, text=True)
         say(f"found: {out.stdout!r}\n")
     elif word == "sleep":

@@ -132,16 +132,17 @@ def skip(why):
 # --- relay -----------------------------------------------------------------
 
 class Relay:
-    def __init__(self, *flags, port=0):
+    def __init__(self, *flags, port=0, data=T + "/relay"):
         self.flags, self.port, self.child = flags, port, None
+        self.data = data
         atexit.register(self.stop)
         self.start()
 
     def start(self):
         self.child = subprocess.Popen(
             [BUILD + "/airlox-relay", "--listen", f"127.0.0.1:{self.port}",
-             "--data", T + "/relay", *self.flags],
-            stdout=subprocess.PIPE, stderr=open(T + "/relay.err", "ab"),
+             "--data", self.data, *self.flags], stdout=subprocess.PIPE,
+            stderr=open(self.data + ".err", "ab"),
             text=True)
         line = self.child.stdout.readline()
         m = re.fullmatch(r"listening on (http://127\.0\.0\.1:(\d+))\n", line)

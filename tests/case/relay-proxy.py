@@ -3,17 +3,20 @@
 # timeout: 150
 """Goal: the relay behind Caddy and behind nginx, with the files of deploy/:
 items, blobs, streams, mounts; kills, cuts, slow readers, no room, hostile
-requests; a proxy that cuts idle streams, one that keeps them back; and where
-nginx refuses a request, so do we."""
+requests; a relay that lies; a proxy that cuts idle streams, one that keeps
+them back; and where nginx refuses a request, so do we."""
+import atexit
 import concurrent.futures
 import email.utils
 import http.client
 import os
 import random
+import re
 import shutil
 import signal
 import socket
 import ssl
+import subprocess
 import sys
 import threading
 import time
@@ -21,7 +24,7 @@ import time
 sys.path.insert(0, os.environ["TOP"] + "/tests")
 import lib                                                 # noqa: E402
 from proxy_peer import (CA, NGINX, Through, deployed_caddy,  # noqa: E402
-                        deployed_nginx, free_port, make_certs, nginx)
+                        deployed_nginx, ends, free_port, make_certs, nginx)
 from relay_peer import Party, Peer, statuses               # noqa: E402
 
 
@@ -130,7 +133,7 @@ class Poster(threading.Thread):
 
     def run(self):
         while self.on:
-            blob = os.urandom(random.choice((100, 4000, 70000)) + 28)
+            blob = os.urandom(random.choice((100, 100, 4000, 70000)) + 28)
             with self.lock:
                 id_, _, data = self.party.item(self.name, blob, kind="file",
                                                type_="zip")
@@ -242,7 +245,7 @@ def hostile(relay, port, what):
             except OSError:
                 pass
             return got
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
         answers = list(pool.map(ask, cases))
     lib.same([c[:80] for c, a in zip(cases, answers)
               if b"max_item" in a or b"session_bytes" in a], [],
@@ -251,7 +254,6 @@ def hostile(relay, port, what):
 
 
 def mounts(port, what):
-    os.environ["SSL_CERT_FILE"] = CA
     made = lib.run_cli(lib.AIRLOXFS, "olga", "create", "--json", "--relay",
                        f"https://localhost:{port}")
     invite = lib.json.loads(made.stdout)["invites"]["sender"]
@@ -262,7 +264,78 @@ def mounts(port, what):
         lib.ok(f.read() == data, f"{what}: from mount to mount")
     a.end()
     b.end()
-    del os.environ["SSL_CERT_FILE"]
+
+
+class Liar:
+    """tests/hostile/liar.py, and the lie of the moment."""
+
+    def __init__(self, relay, what):
+        self.file = f"{lib.T}/lie-{what}"
+        self.tell("none")
+        self.child = subprocess.Popen(
+            [sys.executable, lib.TOP + "/tests/hostile/liar.py",
+             str(relay.port), self.file], text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL)
+        atexit.register(ends, self.child)
+        self.port = int(self.child.stdout.readline())
+
+    def tell(self, lie):
+        with open(self.file, "w") as f:
+            f.write(lie)
+
+
+# What is shown, and what refused, of three items sent under each lie.
+LIES = {"envelope": (0, 3), "author": (0, 3), "blob": (0, 3),
+        "flip": (0, 3), "short": (0, 3), "long": (0, 3), "repeat": (3, 3),
+        "noise": (3, 0), "back": (0, 0)}
+
+
+def number(mount, what):
+    return int(re.search(rf"^{what} (\d+)$", mount.read("status").decode(),
+                         re.M)[1])
+
+
+def all_true(mount, sent, what):
+    """What it shows is what was sent, by whom it was sent, and once."""
+    names = []
+    for n in os.listdir(mount.path("in")):
+        path = mount.path("in/" + n)
+        names.append(lib.attr(path, "name"))
+        with open(path, "rb") as f:
+            if (f.read(), lib.attr(path, "author")) != sent[names[-1]]:
+                raise lib.Failed(f"{what}: {n} is not true")
+    lib.ok(len(names) == len(set(names)), f"{what}: it shows the truth, once")
+
+
+def lies(relay, deployed, what):
+    """R5: a relay that lies, with a proxy before it that does not mind."""
+    port, liar = free_port(), Liar(relay, what)
+    deployed(liar, port, "lies-" + what)
+    made = lib.run_cli(lib.AIRLOXFS, "olga", "create", "--json", "--relay",
+                       relay.url)
+    invite = lib.json.loads(made.stdout)["invites"]["sender"]
+    a = lib.Mount("la" + what, invite)
+    b = lib.Mount("lb" + what, invite.replace(
+        relay.url, f"https://localhost:{port}"))
+    sent = {}
+
+    def send(name):
+        sent[name] = (os.urandom(9).hex().encode() + b"\n", a.name)
+        return a.send(name, sent[name][0])
+    b.entry(send("true.md"))
+    for lie, (shown, refused) in LIES.items():
+        log = len(b.read("log"))
+        shown += len(os.listdir(b.path("in")))
+        refused += number(b, "rejected")
+        liar.tell(lie)
+        for i in range(3):
+            send(f"{lie}{i}.md")
+        lib.wait_for(lambda: len(os.listdir(b.path("in"))) == shown and
+                     number(b, "rejected") == refused and
+                     len(b.read("log")) > log, f"{what}: {lie}", 15)
+        all_true(b, sent, f"{what}: {lie}")
+    a.end()
+    b.end()
 
 
 def idle(relay):
@@ -377,7 +450,7 @@ def mutations(n):
 def verdict(port, data):
     """The first status; 0: closed without one; -1: it waits for more."""
     with socket.create_connection(("127.0.0.1", port)) as s:
-        s.settimeout(0.7 * lib.SLOW)
+        s.settimeout(0.4 * lib.SLOW)
         got = b""
         try:
             s.sendall(data)
@@ -391,7 +464,7 @@ def verdict(port, data):
 
 
 def verdicts(port, cases):
-    with concurrent.futures.ThreadPoolExecutor(12) as pool:
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
         return list(pool.map(lambda data: verdict(port, data), cases))
 
 
@@ -418,25 +491,36 @@ def differential(relay):
     lib.ok(refused > 50, "and they are not few")
 
 
+def behind(deployed, what):
+    """All of it through one of them, on a relay of its own."""
+    relay = lib.Relay("--trusted-proxies", "127.0.0.1",
+                      "--max-session-bytes", str(40 << 20),
+                      data=f"{lib.T}/relay-{what}")
+    port = free_port()
+    deployed(relay, port, what)
+    carries(relay, port, what)
+    mounts(port, what)
+    lies(relay, deployed, what)
+    killed(relay, port, what)
+    slow(relay, port, what)
+    hostile(relay, port, what)
+    lib.same(relay.stop(), 0, f"{what}: a quiet end")
+
+
 def main():
     for program in ("caddy", "openssl", NGINX):
         if not shutil.which(program):
             lib.skip(f"no {program} here")
     make_certs()
-    relay = lib.Relay("--trusted-proxies", "127.0.0.1",
-                      "--max-session-bytes", str(64 << 20))
+    os.environ["SSL_CERT_FILE"] = CA
+    relay = lib.Relay("--trusted-proxies", "127.0.0.1")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for stage in [pool.submit(f, *words) for f, *words in (
+                (behind, deployed_nginx, "nginx"),
+                (behind, deployed_caddy, "caddy"),
+                (idle, relay), (buffers, relay))]:
+            stage.result()
     differential(relay)
-    for name, deployed in (("nginx", deployed_nginx),
-                           ("caddy", deployed_caddy)):
-        port = free_port()
-        deployed(relay, port)
-        carries(relay, port, name)
-        mounts(port, name)
-        killed(relay, port, name)
-        slow(relay, port, name)
-        hostile(relay, port, name)
-    idle(relay)
-    buffers(relay)
     lib.same(relay.stop(), 0, "a quiet end")
 
 

@@ -232,11 +232,6 @@ def streams(party, owner, bob):
     s.close()
     s = Stream(bob, after=seqs[-1])
     lib.same(s.next(), live, "Last-Event-ID resumes")
-    began = time.monotonic()
-    raw = b""
-    while not raw.startswith(b":"):
-        raw = s.file.readline()
-    lib.ok(time.monotonic() - began < 20, "a comment within 20 s")
     s.close()
 
 
@@ -341,7 +336,7 @@ def ends(relay, party, owner, alice, bob, eve):
 
 
 def expiry(relay):
-    party = Party(relay, expires=now_ms() + 4000)
+    party = Party(relay, expires=now_ms() + 2000 * lib.SLOW)
     party.create()
     owner = party.join("owner", "otto")
     eve = party.join("observer", "emil")

@@ -3,10 +3,11 @@
 # timeout: 180
 """Goal: readers that stall, connections that are opened and left, streams
 that come and go while events flow: memory stays bounded, nobody else is
-held up, and who resumes misses nothing."""
+held up, who resumes misses nothing, and who dawdles hears of it in time."""
 import os
 import random
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -81,8 +82,65 @@ def resumable(peer, lagging, total):
     stream.close()
 
 
+class Deadlines:
+    """Who dawdles, each from the start, beside everything else: when each
+    heard something, and what."""
+
+    def __init__(self, relay, tls_port):
+        self.party = Party(relay)
+        self.party.create()
+        owner = self.party.join("owner", "olga")
+        head = (f"POST /v1/sessions/{self.party.sid}/items HTTP/1.1\r\nHost: "
+                f"x\r\nAuthorization: Bearer {owner.token}\r\n"
+                "Content-Length: 2000\r\n\r\n").encode()
+        self.stream = Stream(owner, after=owner.events()[-1]["seq"])
+        self.began, self.heard = time.monotonic(), {}
+        for what, port, data in (
+                ("a head", relay.port, b"GET /v1/health HT"),
+                ("half a handshake", tls_port,
+                 bytes.fromhex("16030102000100")),
+                ("a body", relay.port, head)):
+            s = socket.create_connection(("127.0.0.1", port))
+            s.sendall(data)
+            self.listen(what, s, s.recv)
+        self.listen("a comment", self.stream.sock,
+                    lambda n: [self.stream.file.readline()
+                               for _ in range(3)][2])   # the second one
+
+    def listen(self, what, sock, read):
+        def run():
+            sock.settimeout(90 * lib.SLOW)
+            got = read(4096)
+            self.heard[what] = (time.monotonic() - self.began, got)
+            sock.close()
+        threading.Thread(target=run, daemon=True).start()
+
+    def check(self):
+        lib.wait_for(lambda: len(self.heard) == 4, "all were told", 45)
+        for what, low, high, start in (("a head", 8, 15, b""),
+                                       ("half a handshake", 8, 15, b""),
+                                       ("a comment", 1, 20, b":"),
+                                       ("a body", 25, 40,
+                                        b"HTTP/1.1 408 ")):
+            at, got = self.heard[what]
+            lib.ok(low < at < high * lib.SLOW and got.startswith(start) and
+                   bool(got) == bool(start), f"{what}: {got[:20]} at {at:.0f}")
+        self.party.end()
+
+
+def make_cert():
+    words = ("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 "
+             "-nodes -subj /CN=x -keyout key.pem -out cert.pem").split()
+    subprocess.run(words, cwd=lib.T, check=True, stderr=subprocess.DEVNULL)
+
+
 def main():
-    relay = lib.Relay("--max-streams-each", "1000")
+    make_cert()
+    relay = lib.Relay("--max-streams-each", "1000", "--listen",
+                      "127.0.0.1:0,tls:127.0.0.1:0", "--tls-cert",
+                      lib.T + "/cert.pem", "--tls-key", lib.T + "/key.pem")
+    deadlines = Deadlines(relay, int(relay.child.stdout.readline()
+                                     .rsplit(":", 1)[1]))
     party = Party(relay)
     party.create()
     alice = party.join("sender", "alice")
@@ -123,6 +181,7 @@ def main():
     lib.wait_for(lambda: open_connections(relay) < 10,
                  "stalled readers go after 30 s", 60)
     lib.ok(True, "stalled readers go")
+    deadlines.check()
     resumable(bob, held[1], total)
     for s in held + half:
         s.close()

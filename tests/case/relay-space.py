@@ -90,8 +90,8 @@ def compaction(relay):
     lib.wait_for(lambda: otto.kinds().count("evicted") == 20, "evicted")
     for round_ in range(2):
         goes, owner = new_session(relay)
-        posted = fill(goes, owner, 2600, 2600)
-        lib.same(len(posted), 2600, "2600 small items")
+        posted = fill(goes, owner, 1700, 5200)
+        lib.same(len(posted), 1700, "1700 small items")
         full = used()
         kept.update(fill(stays, otto, 5, 700))
         lib.same(owner.post("/close").status, 204, "closed")

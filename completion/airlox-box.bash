@@ -4,10 +4,10 @@
 _airlox_box_flags() {
 	case $1 in
 	check)	echo --url --method --json --help ;;
-	run)	echo --session --record --no-record --egress --job-user \
-			--scratch --help ;;
+	run)	echo --session --apply --apply=all --record --no-record \
+			--egress --job-user --scratch --help ;;
 	agent)	echo --permissions --patience --auth --detach --session \
-			--record --egress --job-user --scratch --help ;;
+			--apply=all --record --egress --job-user --scratch --help ;;
 	verify)	echo --key --json --help ;;
 	show|stop|attach) echo --help ;;
 	boxes)	echo --json --help ;;

@@ -22,6 +22,7 @@ complete -c airlox-box -n '__fish_seen_subcommand_from check' -l method -xa 'GET
 complete -c airlox-box -n '__fish_seen_subcommand_from check verify boxes' -l json -d 'for programs'
 complete -c airlox-box -n '__fish_seen_subcommand_from run agent' -l session -xa '(__fish_complete_directories)' -d 'a mounted session'
 complete -c airlox-box -n '__fish_seen_subcommand_from run agent' -l record -rF -d 'where the record goes'
+complete -c airlox-box -n '__fish_seen_subcommand_from run agent' -l apply -a all -d 'take changes of copied files back'
 complete -c airlox-box -n '__fish_seen_subcommand_from run' -l no-record -d 'none is written'
 complete -c airlox-box -n '__fish_seen_subcommand_from run agent' -l egress -rF -d 'the account as JSON lines, too'
 complete -c airlox-box -n '__fish_seen_subcommand_from run agent' -l job-user -xa '(__fish_complete_users)' -d 'as root: who the box is'

@@ -126,8 +126,8 @@ void account_note(void *account, const char *kind, struct bytes data)
 {
 	struct account *a = account;
 	if (a->chain)
-		add(a, !strcmp(kind, "session") ? PART_SESSION : PART_NOTICE,
-		    data);
+		add(a, !strcmp(kind, "session") ? PART_SESSION :
+		    !strcmp(kind, "file") ? PART_FILE : PART_NOTICE, data);
 }
 
 void account_follow(struct account *a)

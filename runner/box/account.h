@@ -39,7 +39,7 @@ void account_notice(struct account *a, struct bytes text);
 void account_say(struct account *a, const char *stream, struct bytes text);
 /* What the broker has added, and the session's clerk. */
 void account_follow(struct account *a);
-/* A part of this kind, "session" or "notice"; data is canonical JSON.  For
+/* A part of this kind, "session", "file" or "notice"; data is canonical JSON.  For
  * session_follow. */
 void account_note(void *account, const char *kind, struct bytes data);
 void account_end(struct account *a, const struct box_end *end, int code,

@@ -29,6 +29,7 @@ static const char help[] =
 	"  --auth METHOD     how the agent is to authenticate itself\n"
 	"  --detach          print the run's name and go\n"
 	"  --session DIR     a mounted session, as the policy allows\n"
+	"  --apply=all       take what changed in copied files back\n"
 	"  --record FILE     where the record goes (airlox-RUN.html here)\n"
 	"  --egress FILE     keep the broker's account as JSON lines, too\n"
 	"  --job-user USER   as root: who the box is (default nobody)\n"
@@ -101,6 +102,8 @@ static int read_flags(struct agent *a, int argc, char **argv, struct err *e)
 			*flags[k].to = argv[++i];
 		else if (!strcmp(s, "--detach"))
 			a->detach = true;
+		else if (!strcmp(s, "--apply=all"))
+			o->apply = FILES_ALL;
 		else if (!strcmp(s, "--help") || !strcmp(s, "-h"))
 			a->help = true;
 		else if (k < n || (s[0] == '-' && s[1]))

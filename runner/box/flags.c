@@ -8,6 +8,8 @@ const char flags_help[] =
 	"Runs a command in a box without a network; the broker lets through "
 	"what the\npolicy names, and puts credentials in on the way.\n\n"
 	"  --session DIR     a mounted session, as the policy allows\n"
+	"  --apply           ask which changes of copied files are taken back\n"
+	"  --apply=all       take all, unless the command failed\n"
 	"  --record FILE     where the record goes (airlox-RUN.html here)\n"
 	"  --no-record       none is written\n"
 	"  --egress FILE     keep the broker's account as JSON lines, too\n"
@@ -35,6 +37,10 @@ int flags_read(struct flags *o, int argc, char **argv, struct err *e)
 			*flags[k].to = argv[++i];
 		else if (!strcmp(argv[i], "--no-record"))
 			o->no_record = true;
+		else if (!strcmp(argv[i], "--apply"))
+			o->apply = FILES_ASK;
+		else if (!strcmp(argv[i], "--apply=all"))
+			o->apply = FILES_ALL;
 		else if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
 			o->help = true;
 		else if (k < 5 || (argv[i][0] == '-' && argv[i][1]))

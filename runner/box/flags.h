@@ -4,6 +4,7 @@
 #ifndef RUNNER_BOX_FLAGS_H
 #define RUNNER_BOX_FLAGS_H
 
+#include "runner/box/files.h"
 #include "runner/site.h"
 
 struct flags {
@@ -11,6 +12,7 @@ struct flags {
 	struct site_options site;
 	char **command;
 	bool help, no_record;
+	enum files_apply apply;
 };
 
 extern const char flags_help[];

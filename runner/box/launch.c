@@ -20,11 +20,9 @@
 #include "runner/box/slurp.h"
 #include "runner/box/way.h"
 #include "runner/policy/tree.h"
-#include "runner/sandbox/dirs.h"
 #include "runner/site.h"
 
 #define EGRESS "egress.jsonl"
-#define COPY_MAX_BYTES (UINT64_C(4) << 30)
 #define DEFAULT_TASKS 512
 #define DEFAULT_MEMORY (UINT64_C(2) << 30)
 #define DEFAULT_DISK (UINT64_C(4) << 30)
@@ -72,37 +70,15 @@ static int open_egress(struct launch *l, struct err *e)
 	return 0;
 }
 
-static int copy_one(struct launch *l, size_t i, struct err *e)
-{
-	const struct policy_file *f = &l->policy->file[i];
-	uid_t uid = l->site.root ? l->site.uid : (uid_t)-1;
-	gid_t gid = l->site.root ? l->site.gid : (gid_t)-1;
-	char name[32];
-	uint64_t bytes = 0;
-	snprintf(name, sizeof name, "copy-%zu", i);
-	cleanup_fd int from = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (from < 0)
-		return err_sys(e, "line %u: %s", f->line, f->path);
-	if (mkdirat(l->scratch.work, name, 0700) < 0)
-		return err_sys(e, "cannot make a copy of %s", f->path);
-	cleanup_fd int to = openat(l->scratch.work, name, O_RDONLY |
-				   O_DIRECTORY | O_CLOEXEC);
-	if (to < 0 || (l->site.root && fchown(to, uid, gid) < 0))
-		return err_sys(e, "cannot make a copy of %s", f->path);
-	if (dirs_copy_in(from, to, uid, gid, COPY_MAX_BYTES, &bytes, e) < 0)
-		return err_prefix(e, "line %u: %s", f->line, f->path);
-	l->copied_bytes += bytes;
-	return 0;
-}
-
 static int prepare(struct launch *l, struct err *e)
 {
-	if (site_open(&l->site, &l->o.site, e) < 0)
+	if (files_may_apply(l->policy, l->o.apply, e) < 0 ||
+	    site_open(&l->site, &l->o.site, e) < 0)
 		return -1;
 	l->has_site = true;
-	if (scratch_make(&l->scratch, l->site.scratch,
-			 l->site.root ? l->site.uid : (uid_t)-1,
-			 l->site.root ? l->site.gid : (gid_t)-1, e) < 0)
+	uid_t uid = l->site.root ? l->site.uid : (uid_t)-1;
+	gid_t gid = l->site.root ? l->site.gid : (gid_t)-1;
+	if (scratch_make(&l->scratch, l->site.scratch, uid, gid, e) < 0)
 		return -1;
 	l->has_scratch = true;
 	snprintf(l->run.scratch, sizeof l->run.scratch, "%.*s",
@@ -111,14 +87,11 @@ static int prepare(struct launch *l, struct err *e)
 	if (rundir_put(&l->run, e) < 0)
 		return -1;
 	if (l->o.session &&
-	    session_open(&l->session, l->o.session,
-			 l->site.root ? l->site.uid : (uid_t)-1, l->site.gid,
+	    session_open(&l->session, l->o.session, uid, gid,
 			 l->policy->session_owner, e) < 0)
 		return -1;
-	for (size_t i = 0; i < l->policy->file_n; i++)
-		if (l->policy->file[i].mode == POLICY_COPY &&
-		    copy_one(l, i, e) < 0)
-			return -1;
+	if (files_open(&l->files, l->policy, &l->scratch, uid, gid, e) < 0)
+		return -1;
 	if (open_egress(l, e) < 0)
 		return -1;
 	if (!l->o.no_record && account_open(&l->account, &l->run, e) < 0)
@@ -153,7 +126,8 @@ static int make_plan(struct launch *l, struct err *e)
 {
 	const struct room_ask room = {
 		.policy = l->policy, .masks = l->site.masks,
-		.work = l->scratch.work_path, .egress = l->egress_path,
+		.work = l->scratch.work_path, .copies = l->scratch.out_path,
+		.egress = l->egress_path,
 		.session = l->o.session ? &l->session.found : NULL,
 		.ca = buf_bytes(&l->way.ca), .token = l->way.token,
 	};
@@ -189,7 +163,7 @@ static int start(struct launch *l, struct err *e)
 		.cgroups = &l->site.cgroups, .cgroup_name = name,
 		.seccomp = l->site.seccomp, .uid = l->site.uid,
 		.gid = l->site.gid, .bwrap = l->site.bwrap,
-		.disk_base_bytes = l->copied_bytes, .prepare = open_up,
+		.disk_base_bytes = l->files.copied_bytes, .prepare = open_up,
 		.prepare_arg = l, .keep_fd = l->way.control,
 		.talks = l->use->talks,
 	};
@@ -330,6 +304,7 @@ static int write_record(struct launch *l, const struct box_end *end, int code)
 void launch_clean_up(struct launch *l)
 {
 	session_free(&l->session);
+	files_free(&l->files);
 	account_free(&l->account);
 	if (l->journal >= 0)
 		close(l->journal);
@@ -372,7 +347,11 @@ int launch_box(struct launch *l, const struct launch_use *use, struct err *e)
 	use->drive(l, &end);
 	session_end(&l->session, account_note, &l->account);
 	(void)rundir_say(&l->run, RUNDIR_ENDING, NULL, NULL);
-	return write_record(l, &end, use->verdict(l, &end));
+	int code = use->verdict(l, &end);
+	size_t left = files_close(&l->files, &l->account, end.left ?
+				  FILES_LEAVE : l->o.apply, code, l->run.run);
+	return write_record(l, &end, code ? code : left ?
+			    err_exit(ERR_EXISTS) : 0);
 }
 
 int launch_main(int argc, char **argv)

@@ -11,6 +11,7 @@
 
 #include "runner/box/account.h"
 #include "runner/box/doors.h"
+#include "runner/box/files.h"
 #include "runner/box/flags.h"
 #include "runner/box/room.h"
 #include "runner/box/rundir.h"
@@ -31,11 +32,11 @@ struct launch {
 	struct doors doors;
 	struct account account;
 	struct session session;
+	struct files files;
 	struct rundir run;
 	int egress, journal;	/* the box's copy of the account, and ours */
 	int64_t said_bytes;
 	char egress_path[PATH_MAX + 64];
-	uint64_t copied_bytes;
 	bool has_site, has_scratch, has_box;
 	bool keeps_run;		/* its record could not be written: for reap */
 	const struct launch_use *use;

@@ -210,7 +210,7 @@ static int put_file(struct room *r, const struct room_ask *ask, size_t i,
 		return err_set(e, ERR_USAGE, "line %u: %s is the box's own",
 			       f->line, f->at);
 	if (f->mode == POLICY_COPY) {
-		room_mount(r, PLAN_RW, room_keep(r, "%s/copy-%zu", ask->work,
+		room_mount(r, PLAN_RW, room_keep(r, "%s/copy-%zu", ask->copies,
 						 i), f->at, 0);
 		return 0;
 	}

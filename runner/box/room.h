@@ -17,6 +17,7 @@ struct room_ask {
 	const struct policy *policy;
 	const char *const *masks;
 	const char *work;	/* the box's directory on the disk */
+	const char *copies;	/* where copy-N are, of the policy's files */
 	const char *egress;	/* the account, as a file */
 	const struct session_found *session;	/* or NULL */
 	struct bytes ca;	/* PEM of the broker's authority */

@@ -103,8 +103,8 @@ for what in $("$BUILD/airlox-box" --help |
 	done
 	known=$(complete_words _airlox_box airlox-box "$what" -)
 	for flag in $("$BUILD/airlox-box" "$what" --help |
-		sed -n 's/^  \(--[^ ]*\).*/\1/p'); do
-		[[ " $known " = *" $flag "* ]] || fail "bash: $what $flag"
+		sed -n 's/^  \(--[a-z-]*\).*/\1/p'); do
+		[[ " $known " = *" $flag"[=\ ]* ]] || fail "bash: $what $flag"
 		for file in "$C/_airlox-box" "$C/airlox-box.fish"; do
 			has "$file" "$flag" "$(fish_flag "$flag")"
 		done

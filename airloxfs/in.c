@@ -4,6 +4,7 @@
  * verify.c; what the index remembers is loaded in load.c. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,7 +13,6 @@
 #include "airloxfs/in_private.h"
 #include "airloxfs/notify.h"
 #include "airloxfs/text.h"
-#include "core/aead.h"
 #include "core/enc.h"
 #include "core/host/cache.h"
 #include "core/host/file.h"
@@ -79,8 +79,9 @@ struct view {
 	int fd;			/* the blob */
 	uint64_t blob_n;
 	uint8_t key[AEAD_KEY], nonce[AEAD_NONCE];
+	uint8_t chunk_key[AEAD_KEY];
 	uint64_t off, n;	/* within the payload */
-	struct buf chunks;	/* hashes */
+	struct buf chunks;	/* their tags */
 	char id[ITEM_ID + 1];
 };
 
@@ -91,8 +92,36 @@ static void view_free(struct view *v)
 	if (v->fd >= 0)
 		close(v->fd);
 	prim_wipe(v->key, sizeof v->key);
+	prim_wipe(v->chunk_key, sizeof v->chunk_key);
 	buf_free(&v->chunks);
 	free(v);
+}
+
+void in_chunk_key(const struct mount *m, uint8_t key[AEAD_KEY], const char *id)
+{
+	char label[sizeof "chunks/" + ITEM_ID];
+	snprintf(label, sizeof label, "chunks/%s", id);
+	session_local_key(key, AEAD_KEY, m->peer->invite.keys.session_key,
+			  m->peer->manifest.session_id, label);
+}
+
+/* From chunk i on.  Several readers may be at one view: a mac each. */
+static int check_chunks(const struct view *v, uint64_t i, const uint8_t *p,
+			size_t n)
+{
+	struct aead_mac *mac = aead_mac_new(v->chunk_key);
+	int r = mac ? 0 : -1;
+	for (size_t len; n && r == 0; i++, p += len, n -= len) {
+		uint8_t tag[INDEX_TAG];
+		len = n < INDEX_CHUNK ? n : INDEX_CHUNK;
+		if ((i + 1) * INDEX_TAG > v->chunks.len ||
+		    aead_mac_tag(mac, i, tag, p, len) < 0 ||
+		    !prim_equal(tag, v->chunks.data + i * INDEX_TAG,
+				INDEX_TAG))
+			r = -1;
+	}
+	aead_mac_free(mac);
+	return r;
 }
 
 /* Ciphertext [off, off+n) of the blob into `to`, each chunk checked.  off is
@@ -109,16 +138,7 @@ static int read_chunks(const struct view *v, uint64_t off, uint8_t *to,
 			return -1;
 		got += (size_t)r;
 	}
-	for (size_t at = 0; at < n; at += INDEX_CHUNK) {
-		uint8_t hash[INDEX_HASH];
-		size_t i = (size_t)((off + at) / INDEX_CHUNK) * INDEX_HASH;
-		size_t len = n - at < INDEX_CHUNK ? n - at : INDEX_CHUNK;
-		prim_blake2b(hash, sizeof hash, to + at, len, NULL, 0);
-		if (i + INDEX_HASH > v->chunks.len ||
-		    memcmp(hash, v->chunks.data + i, INDEX_HASH) != 0)
-			return -1;
-	}
-	return 0;
+	return check_chunks(v, off / INDEX_CHUNK, to, n);
 }
 
 /* Plaintext [off, off+n) of the payload: a pointer into *mem, which the
@@ -225,6 +245,7 @@ static int open_blob(struct mount *m, struct view *v)
 		return EIO;
 	}
 	v->blob_n = (uint64_t)st.st_size;
+	in_chunk_key(m, v->chunk_key, v->id);
 	int err = read_nonce(v);
 	if (err == EIO)
 		damaged(m, v->id, "was changed");

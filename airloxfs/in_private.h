@@ -6,6 +6,7 @@
 
 #include "airloxfs/in.h"
 #include "airloxfs/store.h"
+#include "core/aead.h"
 
 #define IN_SLOTS 4096
 #define REFUSALS_SHOWN 1000	/* the newest, in rejected/ */
@@ -55,6 +56,10 @@ struct in_item *in_find(struct in *in, const char *id);
 struct in_item *in_add(struct in *in, const char *id, uint64_t seq);
 
 /* Called without it. */
+/* The key of an item's chunk tags: for this machine's index alone, which is
+ * sealed, so nobody sees a tag of bytes that were refused. */
+void in_chunk_key(const struct mount *m, uint8_t key[AEAD_KEY],
+		  const char *id);
 int in_append(struct in *in, struct index_record *r, uint64_t *at,
 	      struct err *e);
 /* What nobody waits for; where it cannot be kept, that is told. */

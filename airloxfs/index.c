@@ -17,7 +17,6 @@ void index_put(struct buf *out, const struct index_record *r)
 	const struct index_item *i = &r->item;
 	buf_add_byte(out, '{');
 	put_b64(out, "blob", i->blob_sha256, HASH_SIZE);
-	put_b64(out, "chunks", i->chunks.p, i->chunks.n);
 	put_b64(out, "content", i->blob.p, i->blob.n);
 	json_put_key_int(out, "cursor", r->cursor + 1);
 	json_put_key_string(out, "id", r->id);
@@ -30,6 +29,7 @@ void index_put(struct buf *out, const struct index_record *r)
 	put_b64(out, "pub", r->pub, PRIM_PUB);
 	json_put_key_int(out, "seq", (int64_t)r->seq);
 	put_b64(out, "sha256", i->sha256, HASH_SIZE);
+	put_b64(out, "tags", i->chunks.p, i->chunks.n);
 	json_put_key_string(out, "text", r->text);
 	json_put_key_int(out, "view_n", (int64_t)i->view_n);
 	json_put_key_int(out, "view_off", (int64_t)i->view_off);
@@ -42,7 +42,6 @@ static void read_fields(struct index_record *r, struct json_reader *j,
 {
 	struct index_item *i = &r->item;
 	json_take_fixed(j, "blob", i->blob_sha256, HASH_SIZE);
-	*chunks = json_take_string(j, "chunks");
 	*content = json_take_string(j, "content");
 	r->cursor = json_take_int(j, "cursor", 0, JSON_INT_MAX) - 1;
 	r->id = json_take_string(j, "id");
@@ -55,6 +54,7 @@ static void read_fields(struct index_record *r, struct json_reader *j,
 	json_take_fixed(j, "pub", r->pub, PRIM_PUB);
 	r->seq = (uint64_t)json_take_int(j, "seq", 0, JSON_INT_MAX);
 	json_take_fixed(j, "sha256", i->sha256, HASH_SIZE);
+	*chunks = json_take_string(j, "tags");
 	r->text = json_take_string(j, "text");
 	i->view_n = (uint64_t)json_take_int(j, "view_n", 0, JSON_INT_MAX);
 	i->view_off = (uint64_t)json_take_int(j, "view_off", 0, JSON_INT_MAX);
@@ -74,7 +74,7 @@ int index_parse(struct index_record *r, struct bytes record, struct err *e)
 	if (json_close(&j, e) < 0 ||
 	    ((enc_b64_decode(&r->raw_chunks, chunks) < 0 ||
 	      enc_b64_decode(&r->raw_blob, content) < 0) &&
-	     err_set(e, ERR_INVALID, "index record: bad chunk hashes") < 0)) {
+	     err_set(e, ERR_INVALID, "index record: bad chunk tags") < 0)) {
 		index_free(r);
 		return -1;
 	}

@@ -10,8 +10,8 @@
 #include "core/item.h"
 #include "core/json.h"
 
-#define INDEX_CHUNK 65536	/* bytes of ciphertext a chunk hash covers */
-#define INDEX_HASH 16		/* BLAKE2b of it */
+#define INDEX_CHUNK 65536	/* bytes of ciphertext a tag covers */
+#define INDEX_TAG 16		/* GMAC of it, in_chunk_key */
 #define INDEX_BLOB_MAX 4096	/* blobs up to this are in the record: one sync
 				 * makes both durable */
 
@@ -39,7 +39,7 @@ struct index_item {
 	bool is_text, wrapped;
 	uint8_t sha256[HASH_SIZE];	/* of the view */
 	uint8_t blob_sha256[HASH_SIZE];
-	struct bytes chunks;	/* INDEX_HASH bytes a chunk of the blob */
+	struct bytes chunks;	/* INDEX_TAG bytes a chunk of the blob */
 	struct bytes blob;	/* the whole of a small one; else empty */
 };
 

@@ -55,24 +55,29 @@ static void new_free(struct in_new *v)
 	free(v);
 }
 
-/* --- chunk hashes, while the ciphertext passes --- */
+/* --- chunk tags, while the ciphertext passes --- */
 
 struct chunker {
-	struct buf *hashes, part;
+	struct aead_mac *mac;
+	uint64_t n;		/* chunks so far */
+	struct buf *tags, part;
 	struct buf *blob;	/* keeps a small one; NULL */
 };
 
-static void add_hash(struct chunker *c, const uint8_t *p, size_t n)
+static int add_tag(struct chunker *c, const uint8_t *p, size_t n)
 {
-	uint8_t hash[INDEX_HASH];
-	prim_blake2b(hash, sizeof hash, p, n, NULL, 0);
-	buf_add(c->hashes, hash, sizeof hash);
+	uint8_t tag[INDEX_TAG];
+	if (aead_mac_tag(c->mac, c->n++, tag, p, n) < 0)
+		return -1;
+	buf_add(c->tags, tag, sizeof tag);
+	return 0;
 }
 
-static void chunk_end(struct chunker *c)
+static int chunk_end(struct chunker *c)
 {
-	add_hash(c, c->part.data, c->part.len);
+	int r = c->part.len ? add_tag(c, c->part.data, c->part.len) : 0;
 	buf_reset(&c->part);
+	return r;
 }
 
 static int chunk_take(void *arg, const void *p, size_t n)
@@ -81,19 +86,20 @@ static int chunk_take(void *arg, const void *p, size_t n)
 	const uint8_t *at = p;
 	if (c->blob)
 		buf_add(c->blob, p, n);
-	while (n) {
+	int r = 0;
+	while (n && r == 0) {
 		size_t room = INDEX_CHUNK - c->part.len;
 		size_t take = n < room ? n : room;
 		if (take == INDEX_CHUNK)	/* nearly always */
-			add_hash(c, at, take);
+			r = add_tag(c, at, take);
 		else
 			buf_add(&c->part, at, take);
 		at += take;
 		n -= take;
-		if (c->part.len == INDEX_CHUNK)
-			chunk_end(c);
+		if (c->part.len == INDEX_CHUNK && r == 0)
+			r = chunk_end(c);
 	}
-	return buf_failed(&c->part) || buf_failed(c->hashes) ? -1 : 0;
+	return buf_failed(&c->part) || buf_failed(c->tags) ? -1 : r;
 }
 
 /* --- the view --- */
@@ -251,14 +257,16 @@ static struct in_new *new_from(const struct incoming *inc)
 	return v;
 }
 
-/* The one pass over the blob: chunk hashes of what is encrypted, and the hash
+/* The one pass over the blob: chunk tags of what is encrypted, and the hash
  * of what will be shown. */
 static struct opened *pass(struct mount *m, const struct incoming *inc, int fd,
 			   const struct in_coming *how, struct in_new *v,
 			   struct view_hash *seen, struct err *e)
 {
 	bool small = inc->env.header.size <= INDEX_BLOB_MAX - BLOB_OVERHEAD;
-	struct chunker c = { .hashes = &v->chunks,
+	uint8_t key[AEAD_KEY];
+	in_chunk_key(m, key, v->id);
+	struct chunker c = { .mac = aead_mac_new(key), .tags = &v->chunks,
 			     .blob = small ? &v->blob : NULL };
 	const struct zip_sink cipher = { chunk_take, &c },
 			      plain = view_hash_sink(seen);
@@ -268,11 +276,17 @@ static struct opened *pass(struct mount *m, const struct incoming *inc, int fd,
 		.await = how ? how->await : NULL,
 		.await_arg = how ? how->arg : NULL,
 	};
-	struct opened *o = opened_tapped(m->peer, inc, fd, check_content, &tap,
-					 e);
-	if (o && c.part.len)
-		chunk_end(&c);
+	prim_wipe(key, sizeof key);
+	struct opened *o = NULL;
+	if (c.mac)
+		o = opened_tapped(m->peer, inc, fd, check_content, &tap, e);
+	if (!c.mac || (o && chunk_end(&c) < 0)) {
+		err_set(e, ERR_MEMORY, "out of memory");
+		opened_free(o);
+		o = NULL;
+	}
 	buf_free(&c.part);
+	aead_mac_free(c.mac);
 	return o;
 }
 

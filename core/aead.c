@@ -130,6 +130,50 @@ int aead_range(const uint8_t key[AEAD_KEY], const uint8_t nonce[AEAD_NONCE],
 	return r;
 }
 
+struct aead_mac {
+	EVP_CIPHER_CTX *ctx;
+};
+
+struct aead_mac *aead_mac_new(const uint8_t key[AEAD_KEY])
+{
+	struct aead_mac *m = calloc(1, sizeof *m);
+
+	if (!m)
+		return NULL;
+	m->ctx = EVP_CIPHER_CTX_new();
+	if (!m->ctx || EVP_CipherInit_ex(m->ctx, EVP_aes_256_gcm(), NULL, key,
+					 NULL, 1) != 1) {
+		aead_mac_free(m);
+		return NULL;
+	}
+	return m;
+}
+
+int aead_mac_tag(struct aead_mac *m, uint64_t nth, uint8_t tag[AEAD_TAG],
+		 const void *p, size_t n)
+{
+	uint8_t nonce[AEAD_NONCE] = { 0 }, none[AEAD_TAG];
+	int done;
+
+	for (int i = 0; i < 8; i++)
+		nonce[i] = (uint8_t)(nth >> (8 * i));
+	if (n > STEP_BYTES ||
+	    EVP_CipherInit_ex(m->ctx, NULL, NULL, NULL, nonce, 1) != 1 ||
+	    (n && EVP_CipherUpdate(m->ctx, NULL, &done, p, (int)n) != 1) ||
+	    EVP_CipherFinal_ex(m->ctx, none, &done) != 1 ||
+	    EVP_CIPHER_CTX_ctrl(m->ctx, EVP_CTRL_AEAD_GET_TAG, AEAD_TAG,
+				tag) != 1)
+		return -1;
+	return 0;
+}
+
+void aead_mac_free(struct aead_mac *m)
+{
+	if (m)
+		EVP_CIPHER_CTX_free(m->ctx);
+	free(m);
+}
+
 struct aead_xts {
 	EVP_CIPHER_CTX *seal, *open;
 };

@@ -37,6 +37,14 @@ void aead_free(struct aead *a);	/* wipes */
 int aead_range(const uint8_t key[AEAD_KEY], const uint8_t nonce[AEAD_NONCE],
 	       uint64_t off, uint8_t *out, const uint8_t *in, size_t n);
 
+/* Tags of bytes that are not encrypted: GMAC.  Under one key the nth tag may
+ * be shown for one content only.  Not thread-safe. */
+struct aead_mac;
+struct aead_mac *aead_mac_new(const uint8_t key[AEAD_KEY]);
+int aead_mac_tag(struct aead_mac *m, uint64_t nth, uint8_t tag[AEAD_TAG],
+		 const void *p, size_t n);
+void aead_mac_free(struct aead_mac *m);	/* wipes */
+
 /* The 4096-byte sectors of a vault, AES-256-XTS with the sector's number as
  * tweak; key is two different 32-byte halves.  One key's schedule serves many
  * sectors: n of them, numbered from `first`; in and out may be the same.  Not

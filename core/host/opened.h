@@ -7,7 +7,7 @@
  * in the protocol's order.  The plaintext is not kept: opened_read decrypts
  * again what it is asked for.  A file that somebody changed on the disk after
  * that gives wrong bytes to opened_read and ERR_SIGNATURE to opened_copy; the
- * mount holds its own chunk hashes against it. */
+ * mount holds its own chunk tags against it. */
 #ifndef AIRLOX_HOST_OPENED_H
 #define AIRLOX_HOST_OPENED_H
 

@@ -22,6 +22,28 @@ static void hkdf(void)
 	is_mem(out, want, 42, "RFC 5869, A.3");
 }
 
+/* GMAC is GCM without a text: RFC 4543. */
+static void mac(void)
+{
+	uint8_t key[32] = { 7 }, nonce[12] = { 3 }, bytes[100] = { 1, 2, 3 };
+	uint8_t tag[16], again[16], want[16];
+	struct aead_mac *m = aead_mac_new(key);
+	struct aead *a = aead_seal_new(key, nonce, bytes, sizeof bytes);
+
+	ok(m && aead_mac_tag(m, 1, tag, bytes, 10) == 0 &&
+	   aead_mac_tag(m, 3, tag, bytes, sizeof bytes) == 0, "two tags");
+	ok(a && aead_seal_final(a, want) == 0, "GCM of associated data");
+	is_mem(tag, want, 16, "is the third tag");
+	ok(aead_mac_tag(m, 4, again, bytes, sizeof bytes) == 0 &&
+	   memcmp(tag, again, 16) != 0, "the fourth is another");
+	bytes[99] ^= 1;
+	ok(aead_mac_tag(m, 3, again, bytes, sizeof bytes) == 0 &&
+	   memcmp(tag, again, 16) != 0, "a changed byte changes it");
+	ok(aead_mac_tag(m, 3, again, NULL, 0) == 0, "of nothing");
+	aead_free(a);
+	aead_mac_free(m);
+}
+
 /* The GCM specification's test case 16. */
 static void gcm(void)
 {
@@ -118,6 +140,7 @@ int main(void)
 {
 	hkdf();
 	gcm();
+	mac();
 	ranges();
 	sectors();
 	return done_testing();

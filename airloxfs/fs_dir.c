@@ -118,6 +118,7 @@ void fs_op_create(fuse_req_t req, fuse_ino_t parent, const char *name,
 	fi->fh = (uintptr_t)h;
 	fi->direct_io = h->direct;
 	fi->keep_cache = h->keep;
+	fi->noflush = ours;	/* watchers wake a round trip sooner */
 	if (fuse_reply_create(req, &e, fi) == 0)
 		return;
 	if (!ours && n->ops->release)

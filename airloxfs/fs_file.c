@@ -38,7 +38,8 @@ static uint32_t open_flags(const struct handle *h)
 	 * has no name for it, so the answer is written here. */
 	return (h->direct ? FOPEN_DIRECT_IO : 0u) |
 	       (h->stream ? FOPEN_NONSEEKABLE | FOPEN_STREAM : 0u) |
-	       (h->keep ? FOPEN_KEEP_CACHE : 0u);
+	       (h->keep ? FOPEN_KEEP_CACHE : 0u) |
+	       (h->node->ops && h->node->ops->flush ? 0u : FOPEN_NOFLUSH);
 }
 
 void fs_reply_vault(struct fuse_req *req, pthread_mutex_t *lock,

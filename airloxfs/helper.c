@@ -24,13 +24,24 @@
 #define FUSE_MAGIC 0x65735546
 #define FUSE_ROOT_INO 1
 
-/* After an unmount the path is the directory underneath. */
+/* After an unmount the path is the directory underneath.  The kernel knows
+ * inode and device by itself; what file system it is, the mount is asked once
+ * for each device. */
 static bool is_our_mount(int root)
 {
+	static struct statx ours;
+	struct statx st;
 	struct statfs fs;
-	struct stat st;
-	return fstatfs(root, &fs) == 0 && fs.f_type == FUSE_MAGIC &&
-	       fstat(root, &st) == 0 && st.st_ino == FUSE_ROOT_INO;
+	if (statx(root, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO,
+		  &st) < 0 || st.stx_ino != FUSE_ROOT_INO)
+		return false;
+	if (ours.stx_ino && ours.stx_dev_major == st.stx_dev_major &&
+	    ours.stx_dev_minor == st.stx_dev_minor)
+		return true;
+	if (fstatfs(root, &fs) < 0 || fs.f_type != FUSE_MAGIC)
+		return false;
+	ours = st;
+	return true;
 }
 
 static int create_entry(int root, const char *path)

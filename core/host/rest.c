@@ -32,7 +32,6 @@ struct rest {
 	/* of the running call */
 	struct rest_call *call;
 	struct buf error_body;
-	size_t sent;		/* of call->body */
 	int64_t moved_ms;	/* when a byte last went either way */
 	int64_t sent_ms;	/* Unix time the request left */
 	bool stopped;		/* a callback said -1 */
@@ -119,18 +118,22 @@ static size_t on_read(char *to, size_t one, size_t n, void *arg)
 	struct rest_call *c = r->call;
 	n *= one;
 	r->moved_ms = clock_mono_ms();
-	if (c->read) {
-		ssize_t m = c->read(c->read_arg, to, n);
-		if (m >= 0)
-			return (size_t)m;
-		r->stopped = true;
-		return CURL_READFUNC_ABORT;
-	}
-	if (n > c->body.n - r->sent)
-		n = c->body.n - r->sent;
-	memcpy(to, c->body.p + r->sent, n);
-	r->sent += n;
-	return n;
+	ssize_t m = c->read ? c->read(c->read_arg, to, n) : 0;
+	if (m >= 0)
+		return (size_t)m;
+	r->stopped = true;
+	return CURL_READFUNC_ABORT;
+}
+
+static int on_ready(void *arg, char *to, char *from, int to_port,
+		    int from_port)
+{
+	struct rest *r = arg;
+	(void)to, (void)from, (void)to_port, (void)from_port;
+	r->moved_ms = clock_mono_ms();
+	if (r->call->leaves)
+		r->call->leaves(r->call->leaves_arg);
+	return CURL_PREREQFUNC_OK;
 }
 
 /* libcurl starts over when a kept connection turns out to be dead. */
@@ -139,9 +142,6 @@ static int on_seek(void *arg, curl_off_t off, int origin)
 	struct rest *r = arg;
 	if (off != 0 || origin != SEEK_SET)
 		return CURL_SEEKFUNC_CANTSEEK;
-	r->sent = 0;
-	if (!r->call->read)
-		return CURL_SEEKFUNC_OK;
 	if (!r->call->rewind || r->call->rewind(r->call->read_arg) < 0)
 		return CURL_SEEKFUNC_CANTSEEK;
 	return CURL_SEEKFUNC_OK;
@@ -178,6 +178,8 @@ static bool set_up(struct rest *r)
 	SET(CURLOPT_READDATA, (void *)r);
 	SET(CURLOPT_SEEKFUNCTION, on_seek);
 	SET(CURLOPT_SEEKDATA, (void *)r);
+	SET(CURLOPT_PREREQFUNCTION, on_ready);
+	SET(CURLOPT_PREREQDATA, (void *)r);
 	if (!tls)		/* this machine needs no proxy */
 		SET(CURLOPT_PROXY, "");
 	if (tls && bundle && *bundle)
@@ -309,7 +311,8 @@ static bool set_call(struct rest *r, const char *url, struct curl_slist *list)
 	} else {
 		SET(CURLOPT_UPLOAD, 0L);
 		SET(CURLOPT_POST, 1L);
-		SET(CURLOPT_POSTFIELDS, NULL);
+		SET(CURLOPT_POSTFIELDS, c->read ? NULL :
+		    c->body.n ? (const char *)c->body.p : "");
 		SET(CURLOPT_POSTFIELDSIZE_LARGE, n);
 	}
 	return ok;
@@ -403,7 +406,6 @@ int rest_do(struct rest *r, struct rest_call *c, struct err *e)
 	c->word[0] = 0;
 	c->retry_after_ms = -1;
 	c->received = 0;
-	r->sent = 0;
 	r->stopped = r->too_much = false;
 	buf_reset(&r->error_body);
 	r->moved_ms = clock_mono_ms();

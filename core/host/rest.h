@@ -39,14 +39,18 @@ struct rest_call {
 	const char *header[2];	/* extra "Name: value" lines, or NULL */
 	const char *type;	/* content type, or NULL for octets */
 
-	/* The request's body: `body`, or body_n bytes from `read` (which
-	 * gives the count, 0 never before body_n, -1 to give up), starting
-	 * over after `rewind`. */
+	/* The request's body: `body` (up to 64 KiB of it leave with the head,
+	 * in one piece), or body_n bytes from `read` (which gives the count, 0
+	 * never before body_n, -1 to give up), starting over after `rewind`.
+	 * `leaves` is called when the connection is there and nothing has left
+	 * yet. */
 	struct bytes body;
 	ssize_t (*read)(void *arg, void *to, size_t n);
 	int (*rewind)(void *arg);
 	void *read_arg;
 	uint64_t body_n;
+	void (*leaves)(void *arg);
+	void *leaves_arg;
 
 	/* The answer's body, where the status is 2xx: to `take` as it comes
 	 * (-1 ends the call), or added to `answer`; more than answer_max

@@ -10,6 +10,7 @@
 #include "core/json.h"
 
 #define SMALL_MAX (64 * 1024)		/* answers of a few fields */
+#define FRAME_SMALL (64 * 1024)
 #define MANIFEST_ANSWER_MAX (4 * MANIFEST_MAX)
 #define STREAM_STALL_MS 45000
 #define STREAM_FIRST_MS 20000	/* the relay says something at once */
@@ -401,6 +402,27 @@ static int frame_rewind(void *arg)
 	return 0;
 }
 
+static void frame_leaves(void *arg)
+{
+	const struct frame *f = arg;
+	if (f->u->moved)
+		f->u->moved(f->u->moved_arg, f->total);
+}
+
+/* A small one is put together here: it leaves with its request's head. */
+static int frame_whole(struct frame *f, struct buf *out, struct err *e)
+{
+	uint8_t *to = buf_room(out, (size_t)f->total);
+	size_t front = sizeof f->head + f->u->envelope.n;
+	if (!to)
+		return err_set(e, ERR_MEMORY, "out of memory");
+	memcpy(to, f->head, sizeof f->head);
+	memcpy(to + sizeof f->head, f->u->envelope.p, f->u->envelope.n);
+	out->len += (size_t)f->total;
+	return f->u->blob_n ? file_get_at(f->u->blob_fd, to + front,
+					  (size_t)f->u->blob_n, 0, e) : 0;
+}
+
 int wire_post_frame(struct wire *w, const char *tail,
 		    const char *const header[2], const struct wire_upload *u,
 		    struct buf *answer, struct err *e)
@@ -410,12 +432,21 @@ int wire_post_frame(struct wire *w, const char *tail,
 			   .head = { (uint8_t)(n >> 24), (uint8_t)(n >> 16),
 				     (uint8_t)(n >> 8), (uint8_t)n } };
 	f.total = sizeof f.head + u->envelope.n + u->blob_n;
+	cleanup_buf struct buf whole = { 0 };
 	struct rest_call c = {
 		.method = "POST", .header = { header[0], header[1] },
-		.read = frame_read,
-		.rewind = frame_rewind, .read_arg = &f, .body_n = f.total,
 		.answer = answer, .answer_max = SMALL_MAX,
+		.leaves_arg = &f, .read_arg = &f, .body_n = f.total,
 	};
+	if (f.total > FRAME_SMALL) {
+		c.read = frame_read;
+		c.rewind = frame_rewind;
+	} else if (frame_whole(&f, &whole, e) < 0) {
+		return -1;
+	} else {
+		c.leaves = frame_leaves;
+		c.body = buf_bytes(&whole);
+	}
 	int r = wire_call(w, &c, tail, e);
 	if (f.err.code && e)
 		*e = f.err;

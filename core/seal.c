@@ -80,7 +80,7 @@ out_free:
 	return NULL;
 }
 
-int sealer_update(struct sealer *s, uint8_t *out, const uint8_t *in, size_t n,
+int sealer_cipher(struct sealer *s, uint8_t *out, const uint8_t *in, size_t n,
 		  struct err *e)
 {
 	if (n > (uint64_t)s->left)
@@ -88,8 +88,21 @@ int sealer_update(struct sealer *s, uint8_t *out, const uint8_t *in, size_t n,
 			       "seal: the payload is longer than announced");
 	if (aead_update(s->aead, out, in, n) < 0)
 		return err_set(e, ERR_SYS, "seal: the cipher refused");
-	hash_add(s->hash, out, n);
 	s->left -= (int64_t)n;
+	return 0;
+}
+
+void sealer_hash(struct sealer *s, const uint8_t *out, size_t n)
+{
+	hash_add(s->hash, out, n);
+}
+
+int sealer_update(struct sealer *s, uint8_t *out, const uint8_t *in, size_t n,
+		  struct err *e)
+{
+	if (sealer_cipher(s, out, in, n, e) < 0)
+		return -1;
+	sealer_hash(s, out, n);
 	return 0;
 }
 

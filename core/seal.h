@@ -22,6 +22,11 @@ struct sealer *sealer_new(const struct item_header *h,
 /* Payload bytes in, as many blob bytes out. */
 int sealer_update(struct sealer *s, uint8_t *out, const uint8_t *in, size_t n,
 		  struct err *e);
+/* The two halves of that, for two threads: all that sealer_cipher gave goes to
+ * sealer_hash, in the same order, before sealer_final. */
+int sealer_cipher(struct sealer *s, uint8_t *out, const uint8_t *in, size_t n,
+		  struct err *e);
+void sealer_hash(struct sealer *s, const uint8_t *out, size_t n);
 /* The last 16 bytes of the blob, and the envelope, signed with the author's
  * seed.  -1 if the payload was not as long as h->size. */
 int sealer_final(struct sealer *s, uint8_t blob_tail[16], struct buf *envelope,

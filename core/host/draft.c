@@ -5,12 +5,11 @@
 #include <string.h>
 
 #include "core/clear.h"
+#include "core/host/beside.h"
 #include "core/host/draft.h"
 #include "core/image.h"
 #include "core/name.h"
 #include "core/sniff.h"
-
-#define CHUNK (64 * 1024)
 
 int64_t draft_size(const struct draft *d)
 {
@@ -160,21 +159,28 @@ static int try_text(struct draft *d, const struct zip_source *body, bool *is,
 	return 0;
 }
 
+static void crc_chunk(void *arg, const void *p, size_t n)
+{
+	uint32_t *crc = arg;
+	*crc = zip_crc32(*crc, p, n);
+}
+
 static int crc_of(const struct zip_source *body, uint32_t *crc, struct err *e)
 {
-	cleanup_free uint8_t *chunk = malloc(CHUNK);
-	if (!chunk)
-		return err_set(e, ERR_MEMORY, "out of memory");
 	*crc = 0;
-	for (uint64_t at = 0; at < body->size;) {
-		size_t n = body->size - at < CHUNK ?
-			(size_t)(body->size - at) : CHUNK;
-		if (body->read(body->arg, at, chunk, n) < 0)
-			return err_set(e, ERR_SYS, "the file cannot be read");
-		*crc = zip_crc32(*crc, chunk, n);
+	struct beside *b = beside_new(body->size, crc_chunk, crc, e);
+	int r = b ? 0 : -1;
+	for (uint64_t at = 0; r == 0 && at < body->size;) {
+		size_t n = body->size - at < BESIDE_CHUNK ?
+			(size_t)(body->size - at) : BESIDE_CHUNK;
+		if (body->read(body->arg, at, beside_room(b), n) < 0)
+			r = err_set(e, ERR_SYS, "the file cannot be read");
+		else
+			beside_give(b, n);
 		at += n;
 	}
-	return 0;
+	beside_free(b);
+	return r;
 }
 
 /* NAME becomes the one entry of NAME.zip. */

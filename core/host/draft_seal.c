@@ -4,17 +4,22 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/host/beside.h"
 #include "core/host/draft.h"
 #include "core/seal.h"
 
-#define CHUNK (128 * 1024)
-
 struct sealing {
 	struct sealer *sealer;
+	struct beside *hash;	/* of what was ciphered */
 	int fd;
 	uint64_t at;		/* in the blob */
-	uint8_t *chunk;
 };
+
+static void hash_chunk(void *arg, const void *p, size_t n)
+{
+	struct sealing *s = arg;
+	sealer_hash(s->sealer, p, n);
+}
 
 static int put(struct sealing *s, const void *p, size_t n, struct err *e)
 {
@@ -24,12 +29,22 @@ static int put(struct sealing *s, const void *p, size_t n, struct err *e)
 	return 0;
 }
 
+/* n bytes from `from`, which may be the chunk itself. */
+static int put_chunk(struct sealing *s, uint8_t *chunk, const uint8_t *from,
+		     size_t n, struct err *e)
+{
+	if (sealer_cipher(s->sealer, chunk, from, n, e) < 0 ||
+	    put(s, chunk, n, e) < 0)
+		return -1;
+	beside_give(s->hash, n);
+	return 0;
+}
+
 static int put_bytes(struct sealing *s, struct bytes b, struct err *e)
 {
 	while (b.n) {
-		size_t n = b.n < CHUNK ? b.n : CHUNK;
-		if (sealer_update(s->sealer, s->chunk, b.p, n, e) < 0 ||
-		    put(s, s->chunk, n, e) < 0)
+		size_t n = b.n < BESIDE_CHUNK ? b.n : BESIDE_CHUNK;
+		if (put_chunk(s, beside_room(s->hash), b.p, n, e) < 0)
 			return -1;
 		b.p += n;
 		b.n -= n;
@@ -41,13 +56,13 @@ static int put_body(struct sealing *s, const struct zip_source *body,
 		    struct err *e)
 {
 	for (uint64_t at = 0; at < body->size;) {
-		size_t n = body->size - at < CHUNK ?
-			(size_t)(body->size - at) : CHUNK;
-		if (body->read(body->arg, at, s->chunk, n) < 0)
+		size_t n = body->size - at < BESIDE_CHUNK ?
+			(size_t)(body->size - at) : BESIDE_CHUNK;
+		uint8_t *chunk = beside_room(s->hash);
+		if (body->read(body->arg, at, chunk, n) < 0)
 			return err_set(e, ERR_SYS, "the file cannot be read; "
 				       "it was perhaps cut meanwhile");
-		if (sealer_update(s->sealer, s->chunk, s->chunk, n, e) < 0 ||
-		    put(s, s->chunk, n, e) < 0)
+		if (put_chunk(s, chunk, chunk, n, e) < 0)
 			return -1;
 		at += n;
 	}
@@ -62,6 +77,7 @@ static int seal_parts(struct sealing *s, const struct draft *d,
 	    put_body(s, &d->body, e) < 0 ||
 	    put_bytes(s, buf_bytes(&d->back), e) < 0)
 		return -1;
+	beside_wait(s->hash);
 	if (sealer_final(s->sealer, tail, &out->envelope, out->ref.sha256,
 			 p->identity.seed, e) < 0)
 		return -1;
@@ -83,7 +99,7 @@ static void fill_header(struct item_header *h, const struct draft *d,
 int draft_seal(const struct draft *d, const struct peer *p, int fd,
 	       struct sealed *out, struct err *e)
 {
-	struct sealing s = { .fd = fd, .chunk = malloc(CHUNK) };
+	struct sealing s = { .fd = fd };
 	struct item_header h;
 	uint8_t head[12];
 	int r = -1;
@@ -94,17 +110,14 @@ int draft_seal(const struct draft *d, const struct peer *p, int fd,
 	memcpy(out->id, h.id, sizeof out->id);
 	memcpy(out->ref.id, h.id, sizeof out->ref.id);
 	out->blob_n = (uint64_t)h.size + BLOB_OVERHEAD;
-	if (s.chunk)
+	s.hash = beside_new(out->blob_n, hash_chunk, &s, e);
+	if (s.hash)
 		s.sealer = sealer_new(&h, p->invite.keys.session_key, NULL,
 				      head, e);
-	else
-		err_set(e, ERR_MEMORY, "out of memory");
 	if (s.sealer && put(&s, head, sizeof head, e) == 0)
 		r = seal_parts(&s, d, p, out, e);
+	beside_free(s.hash);
 	sealer_free(s.sealer);
-	if (s.chunk)
-		prim_wipe(s.chunk, CHUNK);
-	free(s.chunk);
 	if (r < 0)
 		sealed_free(out);
 	return r;

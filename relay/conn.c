@@ -236,7 +236,8 @@ static void read_head(struct conn *c)
 	struct http_head h;
 	if (c->seen == 0)
 		c->deadline_ms = c->loop->now_ms + HEAD_MS;
-	long size = http_head_end(c->src.p, c->src.n, &c->seen, &f);
+	long size = http_head_end(c->src.p, c->src.n, HTTP_HEAD_MAX, &c->seen,
+				  &f);
 	if (size == 0)
 		return;
 	if (size < 0 || http_head_parse(&h, c->src.p, (size_t)size, &f) < 0) {

@@ -11,7 +11,7 @@
 #ifndef RELAY_HTTP_H
 #define RELAY_HTTP_H
 
-#include "core/buf.h"
+#include "core/http.h"
 
 #define HTTP_HEAD_MAX (8 * 1024)
 #define HTTP_FIELDS_MAX 64
@@ -31,19 +31,7 @@ struct http_head {
 	size_t size;		/* bytes of the head, its empty line too */
 };
 
-/* A refusal: the status to answer with, and why (static). */
-struct http_fault {
-	int status;
-	const char *why;
-};
-
-/* Looks for the end of a head in p[0..n).  *seen is how far an earlier call
- * looked (0 at first).  Gives the head's size, 0 when more bytes are needed,
- * -1 with f filled when no further byte could mend it. */
-long http_head_end(const uint8_t *p, size_t n, size_t *seen,
-		   struct http_fault *f);
-
-/* Parses the head that p[0..size) is.  0, or -1 with f filled. */
+/* Parses the head that p[0..size) is, as http_head_end found it.  0, or -1 with f filled. */
 int http_head_parse(struct http_head *h, const uint8_t *p, size_t size,
 		    struct http_fault *f);
 
@@ -59,10 +47,7 @@ int http_chunks_read(struct http_chunks *c, const uint8_t *p, size_t n,
 		     size_t *used, struct bytes *out);
 
 /* A number from the query "name=N": 0 and *value, 1 when it is not there,
- * -1 when it is malformed.  Digits only, at most 2^53-1. */
+ * -1 when it is malformed. */
 int http_query_number(struct bytes query, const char *name, int64_t *value);
-int http_number(struct bytes s, int64_t *value);	/* 0 or -1 */
-
-const char *http_reason(int status);
 
 #endif

@@ -4,113 +4,16 @@
 
 #include "runner/broker/http.h"
 
-static int refuse(struct http_fault *f, int status, const char *why)
-{
-	*f = (struct http_fault){ status, why };
-	return -1;
-}
-
-long http_head_end(const uint8_t *p, size_t n, size_t max, size_t *seen,
-		   struct http_fault *f)
-{
-	for (size_t i = *seen; i < n; i++) {
-		if (i >= max)
-			return refuse(f, 431, "the head is too large");
-		uint8_t c = p[i];
-		bool after_cr = i > 0 && p[i - 1] == '\r';
-		if (c == '\n') {
-			if (!after_cr)
-				return refuse(f, 400, "bare line feed");
-			if (i < 2)
-				return refuse(f, 400, "empty first line");
-			if (i >= 3 && p[i - 2] == '\n')
-				return (long)i + 1;
-		} else if (after_cr) {
-			return refuse(f, 400, "bare carriage return");
-		} else if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7f) {
-			return refuse(f, 400, "control byte in the head");
-		}
-		*seen = i + 1;
-	}
-	return 0;
-}
-
-bool http_is(struct bytes s, const char *word)
-{
-	return s.n == strlen(word) &&
-	       strncasecmp((const char *)s.p, word, s.n) == 0;
-}
-
-/* RFC 9110: tchar. */
-static bool is_token_byte(uint8_t c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-	       (c >= '0' && c <= '9') || (c && strchr("!#$%&'*+-.^_`|~", c));
-}
-
-static size_t token_len(struct bytes s)
-{
-	size_t i = 0;
-	while (i < s.n && is_token_byte(s.p[i]))
-		i++;
-	return i;
-}
-
-static struct bytes trim(struct bytes s)
-{
-	while (s.n && (*s.p == ' ' || *s.p == '\t'))
-		s.p++, s.n--;
-	while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-		s.n--;
-	return s;
-}
-
-/* The next word of a list with commas; false at its end. */
-static bool next_word(struct bytes *list, struct bytes *word)
-{
-	if (list->n == 0)
-		return false;
-	const uint8_t *comma = memchr(list->p, ',', list->n);
-	size_t n = comma ? (size_t)(comma - list->p) : list->n;
-	*word = trim((struct bytes){ list->p, n });
-	n += comma ? 1 : 0;
-	list->p += n;
-	list->n -= n;
-	return true;
-}
-
-bool http_has(struct bytes list, const char *word)
-{
-	struct bytes w;
-	while (next_word(&list, &w))
-		if (http_is(w, word))
-			return true;
-	return false;
-}
-
 static int parse_length(struct http_head *h, struct bytes s,
 			struct http_fault *f)
 {
-	uint64_t v = 0;
+	int64_t v;
 	if (h->has_length)
-		return refuse(f, 400, "two lengths");
-	if (s.n == 0 || s.n > 16)
-		return refuse(f, 400, "malformed Content-Length");
-	for (size_t i = 0; i < s.n; i++) {
-		if (s.p[i] < '0' || s.p[i] > '9')
-			return refuse(f, 400, "malformed Content-Length");
-		v = v * 10 + (uint64_t)(s.p[i] - '0');
-	}
+		return http_refuse(f, 400, "two lengths");
+	if (http_number(s, &v) < 0)
+		return http_refuse(f, 400, "malformed Content-Length");
 	h->has_length = true;
-	h->length = v;
-	return 0;
-}
-
-static int once(struct bytes *slot, struct bytes v, struct http_fault *f)
-{
-	if (slot->p)
-		return refuse(f, 400, "a header field is given twice");
-	*slot = v;
+	h->length = (uint64_t)v;
 	return 0;
 }
 
@@ -118,9 +21,9 @@ static int parse_coding(struct http_head *h, struct bytes v,
 			struct http_fault *f)
 {
 	if (h->chunked)
-		return refuse(f, 400, "two codings");
+		return http_refuse(f, 400, "two codings");
 	if (!http_is(v, "chunked"))
-		return refuse(f, 501, "only the chunked coding");
+		return http_refuse(f, 501, "only the chunked coding");
 	h->chunked = true;
 	return 0;
 }
@@ -133,17 +36,17 @@ static int read_field(struct http_head *h, struct bytes name, struct bytes v,
 	if (http_is(name, "transfer-encoding"))
 		return parse_coding(h, v, f);
 	if (http_is(name, "host"))
-		return once(&h->host, v, f);
+		return http_once(&h->host, v, f);
 	if (http_is(name, "content-encoding"))
-		return once(&h->content_encoding, v, f);
+		return http_once(&h->content_encoding, v, f);
 	if (http_is(name, "content-type"))
-		return once(&h->content_type, v, f);
+		return http_once(&h->content_type, v, f);
 	if (http_is(name, "upgrade"))
-		return once(&h->upgrade, v, f);
+		return http_once(&h->upgrade, v, f);
 	if (http_is(name, "expect")) {
 		h->expect = true;
 		return http_is(v, "100-continue") ? 0 :
-		       refuse(f, 417, "only 100-continue");
+		       http_refuse(f, 417, "only 100-continue");
 	}
 	if (http_is(name, "connection") && http_has(v, "close"))
 		h->keep_alive = false;
@@ -154,49 +57,34 @@ static int parse_field(struct http_head *h, struct bytes line,
 		       struct http_fault *f)
 {
 	if (line.p[0] == ' ' || line.p[0] == '\t')
-		return refuse(f, 400, "folded header line");
-	size_t n = token_len(line);
+		return http_refuse(f, 400, "folded header line");
+	size_t n = http_token_len(line);
 	if (n == 0 || n >= line.n || line.p[n] != ':')
-		return refuse(f, 400, "malformed header field");
+		return http_refuse(f, 400, "malformed header field");
 	if (h->field_n == HTTP_FIELDS_MAX)
-		return refuse(f, 431, "too many header fields");
+		return http_refuse(f, 431, "too many header fields");
 	struct http_field *to = &h->field[h->field_n++];
 	to->name = (struct bytes){ line.p, n };
-	to->value = trim((struct bytes){ line.p + n + 1, line.n - n - 1 });
+	to->value = http_trim((struct bytes){ line.p + n + 1, line.n - n - 1 });
 	return read_field(h, to->name, to->value, f);
-}
-
-static int parse_version(struct http_head *h, struct bytes v,
-			 struct http_fault *f)
-{
-	if (v.n != 8 || memcmp(v.p, "HTTP/", 5) != 0)
-		return refuse(f, 400, "malformed first line");
-	if (memcmp(v.p + 5, "1.", 2) != 0 ||
-	    (v.p[7] != '0' && v.p[7] != '1'))
-		return refuse(f, 505, "only HTTP/1.1 is spoken here");
-	h->http10 = v.p[7] == '0';
-	h->keep_alive = !h->http10;
-	return 0;
 }
 
 static int parse_request_line(struct http_head *h, struct bytes line,
 			      struct http_fault *f)
 {
-	size_t n = token_len(line);
+	size_t n = http_token_len(line);
 	if (n == 0 || n > 32 || n >= line.n || line.p[n] != ' ')
-		return refuse(f, 400, "malformed request line");
+		return http_refuse(f, 400, "malformed request line");
 	h->method = (struct bytes){ line.p, n };
 	struct bytes rest = { line.p + n + 1, line.n - n - 1 };
 	const uint8_t *sp = rest.n ? memchr(rest.p, ' ', rest.n) : NULL;
 	if (!sp || sp == rest.p)
-		return refuse(f, 400, "malformed request line");
+		return http_refuse(f, 400, "malformed request line");
 	h->target = (struct bytes){ rest.p, (size_t)(sp - rest.p) };
-	for (size_t i = 0; i < h->target.n; i++)
-		if (h->target.p[i] <= 0x20 || h->target.p[i] >= 0x7f ||
-		    h->target.p[i] == '#')
-			return refuse(f, 400, "malformed target");
-	return parse_version(h, (struct bytes){ sp + 1, rest.n -
-						h->target.n - 1 }, f);
+	if (!http_is_target(h->target))
+		return http_refuse(f, 400, "malformed target");
+	return http_version((struct bytes){ sp + 1, rest.n - h->target.n - 1 },
+			    &h->http10, f);
 }
 
 static int parse_status_line(struct http_head *h, struct bytes line,
@@ -204,17 +92,17 @@ static int parse_status_line(struct http_head *h, struct bytes line,
 {
 	if (line.n < 12 || line.p[8] != ' ' ||
 	    (line.n > 12 && line.p[12] != ' '))
-		return refuse(f, 502, "malformed status line");
+		return http_refuse(f, 502, "malformed status line");
 	for (int i = 9; i < 12; i++) {
 		if (line.p[i] < '0' || line.p[i] > '9')
-			return refuse(f, 502, "malformed status line");
+			return http_refuse(f, 502, "malformed status line");
 		h->status = h->status * 10 + (line.p[i] - '0');
 	}
 	if (h->status < 100 || h->status > 599)
-		return refuse(f, 502, "malformed status line");
+		return http_refuse(f, 502, "malformed status line");
 	if (line.n > 13)
 		h->reason = (struct bytes){ line.p + 13, line.n - 13 };
-	return parse_version(h, (struct bytes){ line.p, 8 }, f);
+	return http_version((struct bytes){ line.p, 8 }, &h->http10, f);
 }
 
 static int parse_lines(struct http_head *h, const uint8_t *p, size_t size,
@@ -225,19 +113,22 @@ static int parse_lines(struct http_head *h, const uint8_t *p, size_t size,
 	for (size_t at = 0; at + 2 < size;) {
 		const uint8_t *lf = memchr(p + at, '\n', size - at);
 		if (!lf || (size_t)(lf - p) == at || lf[-1] != '\r')
-			return refuse(f, 400, "malformed head");
+			return http_refuse(f, 400, "malformed head");
 		struct bytes line = { p + at, (size_t)(lf - p) - at - 1 };
 		if (line.n == 0)
-			return refuse(f, 400, "malformed head");
+			return http_refuse(f, 400, "malformed head");
 		int rc = at ? parse_field(h, line, f) :
 			 request ? parse_request_line(h, line, f) :
 			 parse_status_line(h, line, f);
 		if (rc < 0)
 			return -1;
+		if (at == 0)
+			h->keep_alive = !h->http10;
 		at = (size_t)(lf - p) + 1;
 	}
 	if (h->chunked && (h->has_length || h->http10))
-		return refuse(f, 400, "the body's length is given in two ways");
+		return http_refuse(f, 400, "the body's length is given in "
+				   "two ways");
 	return 0;
 }
 
@@ -248,7 +139,7 @@ int http_request_parse(struct http_head *h, const uint8_t *p, size_t size,
 		return -1;
 	/* python's http.client sends a CONNECT without one */
 	if (h->host.p ? h->host.n == 0 : !http_is(h->method, "CONNECT"))
-		return refuse(f, 400, "no Host");
+		return http_refuse(f, 400, "no Host");
 	return 0;
 }
 
@@ -294,7 +185,7 @@ bool http_is_hop(const struct http_head *h, struct bytes name)
 		struct bytes list = h->field[i].value, word;
 		if (!http_is(h->field[i].name, "connection"))
 			continue;
-		while (next_word(&list, &word))
+		while (http_next_word(&list, &word))
 			if (word.n == name.n &&
 			    !strncasecmp((const char *)word.p,
 					 (const char *)name.p, name.n))
@@ -308,18 +199,9 @@ bool http_is_hop(const struct http_head *h, struct bytes name)
 enum { SIZE, EXTENSION, SIZE_LF, DATA, DATA_CR, DATA_LF, TRAILER,
        TRAILER_LINE, TRAILER_LF, LAST_LF, DONE };
 
-static int hex_value(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-		return (c | 0x20) - 'a' + 10;
-	return -1;
-}
-
 static int size_byte(struct http_body *b, uint8_t c)
 {
-	int v = hex_value(c);
+	int v = http_hex(c);
 	if (b->state == SIZE && v >= 0) {
 		b->left = b->left << 4 | (unsigned)v;
 		return ++b->digits > 12 ? -1 : 0;
@@ -437,25 +319,4 @@ void http_body_free(struct http_body *b)
 {
 	buf_free(&b->trailer);
 	*b = (struct http_body){ 0 };
-}
-
-const char *http_reason(int status)
-{
-	static const struct { int status; const char *word; } t[] = {
-		{ 100, "Continue" }, { 200, "OK" }, { 400, "Bad Request" },
-		{ 403, "Forbidden" }, { 405, "Method Not Allowed" },
-		{ 407, "Proxy Authentication Required" },
-		{ 408, "Request Timeout" }, { 413, "Content Too Large" },
-		{ 417, "Expectation Failed" }, { 421, "Misdirected Request" },
-		{ 429, "Too Many Requests" },
-		{ 431, "Request Header Fields Too Large" },
-		{ 500, "Internal Server Error" }, { 501, "Not Implemented" },
-		{ 502, "Bad Gateway" }, { 503, "Service Unavailable" },
-		{ 504, "Gateway Timeout" },
-		{ 505, "HTTP Version Not Supported" },
-	};
-	for (size_t i = 0; i < sizeof t / sizeof t[0]; i++)
-		if (t[i].status == status)
-			return t[i].word;
-	return "Error";
 }

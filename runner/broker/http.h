@@ -12,7 +12,7 @@
 #ifndef RUNNER_BROKER_HTTP_H
 #define RUNNER_BROKER_HTTP_H
 
-#include "core/buf.h"
+#include "core/http.h"
 
 #define HTTP_REQUEST_MAX (32u * 1024)
 #define HTTP_ANSWER_MAX (64u * 1024)
@@ -38,19 +38,7 @@ struct http_head {
 	bool has_length, chunked, expect, keep_alive, http10;
 };
 
-/* A refusal: the status to answer with, and why (static). */
-struct http_fault {
-	int status;
-	const char *why;
-};
-
-/* Looks for the end of a head in p[0..n).  *seen is how far an earlier call
- * looked (0 at first).  Gives the head's size, 0 when more bytes are needed,
- * -1 with f filled when no further byte could mend it. */
-long http_head_end(const uint8_t *p, size_t n, size_t max, size_t *seen,
-		   struct http_fault *f);
-
-/* Parse the head that p[0..size) is.  0, or -1 with f filled. */
+/* Parse the head that p[0..size) is, as http_head_end found it.  0, or -1 with f filled. */
 int http_request_parse(struct http_head *h, const uint8_t *p, size_t size,
 		       struct http_fault *f);
 int http_answer_parse(struct http_head *h, const uint8_t *p, size_t size,
@@ -61,8 +49,6 @@ enum http_framing http_request_framing(const struct http_head *h);
 enum http_framing http_answer_framing(const struct http_head *h,
 				      struct bytes method);
 
-bool http_is(struct bytes s, const char *word);	/* whatever its case */
-bool http_has(struct bytes list, const char *word);	/* between commas */
 /* A field that is for the next hop only, by RFC 9110 7.6.1 or by the head's
  * own Connection. */
 bool http_is_hop(const struct http_head *h, struct bytes name);
@@ -84,7 +70,5 @@ int http_body_read(struct http_body *b, const uint8_t *p, size_t n,
 		   size_t *used, struct bytes *out);
 bool http_body_done(const struct http_body *b);
 void http_body_free(struct http_body *b);
-
-const char *http_reason(int status);
 
 #endif

@@ -15,7 +15,8 @@ static long head_end(const uint8_t *p, size_t n, size_t step)
 	size_t seen = 0;
 	for (size_t have = 0; have < n;) {
 		have = n - have < step ? n : have + step;
-		long size = http_head_end(p, have, &seen, &f);
+		long size = http_head_end(p, have, HTTP_HEAD_MAX, &seen,
+					  &f);
 		if (size)
 			return size;
 	}

@@ -86,7 +86,8 @@ static int verdict(const char *s, size_t n, size_t step, struct http_head *h)
 	for (size_t have = step; !size; have += step) {
 		if (have > n)
 			have = n;
-		size = http_head_end((const uint8_t *)s, have, &seen, &f);
+		size = http_head_end((const uint8_t *)s, have, HTTP_HEAD_MAX,
+				     &seen, &f);
 		if (have == n && !size)
 			return -1;
 	}

@@ -25,7 +25,10 @@ sorry() { printf '\ndemo: %s\n' "$*" >&2; exit 1; }
 take_down() {
 	local status=$?
 	trap - EXIT
-	[ -z "$runner" ] || kill "$runner" 2>/dev/null || true
+	for pid in $runner; do
+		kill "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
 	for peer in alice bob queue; do
 		! grep -q " $work/$peer fuse" /proc/self/mounts ||
 			timeout 30 "$airloxfs" umount "$work/$peer" >/dev/null 2>&1 ||
@@ -48,11 +51,12 @@ trap 'exit 130' INT TERM
 	"by root here: chmod 666 /dev/fuse, or run this as root"
 
 # Each peer is a machine of its own: with a home of its own.
-as() {
+as() { (become "$@"); }
+become() {	# in the background, its pid is the program's
 	local home=$work/home-$1
 	shift
 	mkdir -p "$home"
-	env -u AIRLOX_INVITE -u AIRLOX_CACHE_DIR HOME="$home" \
+	exec env -u AIRLOX_INVITE -u AIRLOX_CACHE_DIR HOME="$home" \
 		XDG_CACHE_HOME="$home/.cache" \
 		XDG_STATE_HOME="$home/.local/state" "$@"
 }
@@ -145,9 +149,9 @@ show 'airloxfs mount --name r1 @runner.link queue && airlox-runner queue &'
 printf '%s\n' "$link" | as r1 "$airloxfs" mount --name r1 - "$work/queue" |
 	sed "s|$work/||g; s/^/  /"
 if "$build/airlox-runner" check >/dev/null 2>&1; then
-	as r1 "$build/airlox-runner" "$work/queue" >"$work/runner.log" 2>&1 &
+	become r1 "$build/airlox-runner" "$work/queue" >"$work/runner.log" 2>&1 &
 else	# no sandbox on this machine: the runner of docs/ has none
-	as r1 sh "$(dirname "$0")/../docs/runner.sh" "$work/queue" \
+	become r1 sh "$(dirname "$0")/../docs/runner.sh" "$work/queue" \
 		>"$work/runner.log" 2>&1 &
 fi
 runner=$!

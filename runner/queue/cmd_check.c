@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "core/buf.h"
@@ -12,11 +18,19 @@
 
 #define PYTHON_MIN 8
 #define PYTHON_MAX 20
+#define SEARCH_MS 5000
 
 struct row {
 	const char *key, *label;
 	char value[400];
 };
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
 
 static void set(struct row *r, const char *key, const char *label,
 		const char *value)
@@ -25,20 +39,67 @@ static void set(struct row *r, const char *key, const char *label,
 	snprintf(r->value, sizeof r->value, "%.390s", value);
 }
 
+/* All are looked for at once: what stands in PATH under such a name may be a
+ * script that takes its time to say that it is none. */
+struct search {
+	pid_t pid;
+	int from;	/* the path, or nothing */
+};
+
+static void start_search(struct search *s, const char *name)
+{
+	int p[2];
+	*s = (struct search){ .pid = -1, .from = -1 };
+	if (pipe2(p, O_CLOEXEC) < 0)
+		return;
+	s->pid = fork();
+	if (s->pid == 0) {
+		struct python *found = malloc(sizeof *found);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (found && python_find(found, name, NULL) == 0)
+			dprintf(p[1], "%s", found->exe);
+		_exit(0);
+	}
+	close(p[1]);
+	s->from = p[0];
+}
+
+/* False: it did not say in time, or there is none. */
+static bool end_search(struct search *s, int64_t until_ms, char *to,
+		       size_t cap)
+{
+	int64_t left = until_ms - now_ms();
+	struct pollfd p = { .fd = s->from, .events = POLLIN };
+	ssize_t n = -1;
+	if (s->from >= 0 && poll(&p, 1, left > 0 ? (int)left : 0) > 0)
+		n = read(s->from, to, cap - 1);
+	to[n > 0 ? n : 0] = 0;
+	if (s->pid > 0) {
+		kill(s->pid, SIGKILL);
+		waitpid(s->pid, NULL, 0);
+	}
+	if (s->from >= 0)
+		close(s->from);
+	return n > 0;
+}
+
 /* "python3.11 (/usr/bin/python3.11), ..." */
 static void find_runtimes(char *to, size_t cap)
 {
-	struct python *p = malloc(sizeof *p);
+	struct search all[PYTHON_MAX + 1];
+	char name[24], exe[PATH_MAX];
 	size_t n = 0;
+	int64_t until = now_ms() + SEARCH_MS;
 	to[0] = 0;
-	for (int i = PYTHON_MIN; p && i <= PYTHON_MAX; i++) {
-		char name[24];
+	for (int i = PYTHON_MIN; i <= PYTHON_MAX; i++) {
 		snprintf(name, sizeof name, "python3.%d", i);
-		if (python_find(p, name, NULL) == 0 && n < cap)
-			n += (size_t)snprintf(to + n, cap - n, "%s%s (%s)",
-					      n ? ", " : "", name, p->exe);
+		start_search(&all[i], name);
 	}
-	free(p);
+	for (int i = PYTHON_MIN; i <= PYTHON_MAX; i++)
+		if (end_search(&all[i], until, exe, sizeof exe) && n < cap)
+			n += (size_t)snprintf(to + n, cap - n,
+					      "%spython3.%d (%s)",
+					      n ? ", " : "", i, exe);
 }
 
 /* In the order of their keys. */

@@ -13,9 +13,11 @@
 #include <sys/stat.h>
 
 #include "core/buf.h"
+#include "runner/queue/jobfile.h"
 #include "runner/queue/serve.h"
 #include "runner/tell.h"
 
+#define SESSION_MAX_BYTES (64 << 10)
 #define LOOK_MS 2000		/* if a watch should miss something */
 
 int serve_signals(struct err *e)
@@ -181,6 +183,30 @@ static int open_queue(struct server *s, const char *dir, struct err *e)
 	return 0;
 }
 
+/* The mount says which Python the session's jobs want; a bare queue does
+ * not.  A runner without it would refuse each of them. */
+static int check_runtime(const char *dir, struct err *e)
+{
+	char path[PATH_MAX];
+	cleanup_buf struct buf text = { 0 };
+	snprintf(path, sizeof path, "%.4000s/session", dir);
+	if (jobfile_read(AT_FDCWD, path, SESSION_MAX_BYTES, &text, NULL) < 0 ||
+	    !buf_cstr(&text))
+		return 0;
+	char *name = strstr(buf_cstr(&text), "\nruntime ");
+	struct python *p = name ? malloc(sizeof *p) : NULL;
+	if (!p)
+		return 0;
+	name += strlen("\nruntime ");
+	name[strcspn(name, "\n")] = 0;
+	int r = python_find(p, name, e);
+	free(p);
+	return r == 0 ? 0 : err_set(e, ERR_NOT_FOUND, "the jobs of this "
+		"session want %.20s, which this host has not: install it "
+		"(uv python install %.20s), or serve a session created with "
+		"a --runtime that airlox-runner check lists", name, name);
+}
+
 static void close_queue(struct server *s)
 {
 	int *all[] = { &s->ready, &s->inotify, &s->queue };
@@ -206,7 +232,7 @@ int serve(struct site *h, const struct serve_options *o, const char *dir,
 	s->stop = stop;
 	scratch_sweep(h->scratch);
 	cgroup_sweep(&h->cgroups);
-	int r = open_queue(s, dir, e);
+	int r = check_runtime(dir, e) < 0 ? -1 : open_queue(s, dir, e);
 	if (r == 0) {
 		tell_note("serving %s: jobs run as %s, limits by %s", dir,
 			  h->job_user, cgroup_word(h->cgroups.kind));

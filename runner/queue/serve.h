@@ -41,7 +41,8 @@ int serve_signals(struct err *e);
 
 /* Serves the queue/ in dir, or dir itself where it is one.  0 when told to
  * stop, and when the mount is gone.  ERR_MOUNTPOINT: no queue; ERR_LOCKED:
- * another runner serves it. */
+ * another runner serves it; ERR_NOT_FOUND: this host has not the Python that
+ * the session's jobs want. */
 int serve(struct site *h, const struct serve_options *o, const char *dir,
 	  int stop, struct err *e);
 

@@ -187,4 +187,13 @@ for end in TERM KILL; do
 	pass "join, ended by SIG$end: the mount and its directory are gone"
 done
 nothing_left
+
+session_new --execute --runtime python3.99
+printf '%s\n' "$RUNNER" | as shed-none timeout $((30 * SLOW)) "$BIN" join \
+	--name none "${flags[@]}" - >said 2>&1 && fail "joined: $(cat said)"
+grep -q 'want python3.99, which this host has not: install it' said ||
+	fail "$(cat said)"
+assert_eq "$(ls -d {"${TMPDIR:-/tmp}","${XDG_RUNTIME_DIR:-/tmp}"}/airlox-queue.* 2>/dev/null)" '' \
+	'no mount stays'
+pass 'join where the Python is not: says so'
 finish

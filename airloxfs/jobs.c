@@ -71,6 +71,16 @@ void jobs_forget_sealed(struct submitted *s)
 	s->has_job = s->tried = false;
 }
 
+void jobs_free_parts(struct submitted *s)
+{
+	jobs_forget_sealed(s);
+	for (size_t i = 0; i < s->out_n; i++)
+		free(s->out[i].path);
+	free(s->out);
+	s->out = NULL;
+	s->out_n = 0;
+}
+
 static void free_one(struct submitted *s)
 {
 	if (s->sealed.blob_fd >= 0)

@@ -231,6 +231,7 @@ static int dir_mkdir(struct mount *m, struct node *dir, const char *name,
 		mount_unlock(m);
 		s->removed = err != 0;
 		jobs_put(s);
+		jobs_trim(j);
 	}
 	pthread_mutex_unlock(&j->lock);
 	return err;
@@ -284,9 +285,8 @@ static bool may_go(const struct submitted *s)
 	return s->state == JOBS_DRAFT || jobs_state_is_final(s->state);
 }
 
-static int dir_rmdir(struct mount *m, struct node *dir, struct node *n)
+int jobs_remove(struct mount *m, struct node *n)
 {
-	(void)dir;
 	struct jobs *j = m->jobs;
 	struct submitted *s = n->data;
 	pthread_mutex_lock(&j->lock);
@@ -303,10 +303,17 @@ static int dir_rmdir(struct mount *m, struct node *dir, struct node *n)
 		s->removed = true;
 		jobs_put(s);
 		drop_files(j, s);
+		jobs_free_parts(s);
 		last_again(j, s);
 	}
 	pthread_mutex_unlock(&j->lock);
 	return err;
+}
+
+static int dir_rmdir(struct mount *m, struct node *dir, struct node *n)
+{
+	(void)dir;
+	return jobs_remove(m, n);
 }
 
 static void changed(struct mount *m, struct node *n)
@@ -509,7 +516,7 @@ static void one_shown(struct mount *m, struct node *n)
 const struct node_ops jobs_one_ops = {
 	.create = one_create, .mkdir = one_mkdir, .unlink = one_unlink,
 	.rmdir = one_rmdir, .rename = one_rename, .changed = changed,
-	.shown = one_shown, .timeout_s = 86400,
+	.shown = one_shown, .expire = jobs_expire, .timeout_s = 86400,
 };
 
 /* --- drafts found again --- */

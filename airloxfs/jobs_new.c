@@ -67,6 +67,7 @@ static struct submitted *add_job(struct mount *m, struct err *e)
 	pthread_mutex_lock(&j->lock);
 	snprintf(name, sizeof name, "%llu", (unsigned long long)j->newest + 1);
 	struct submitted *s = jobs_add(j, name);
+	jobs_trim(j);
 	mount_lock(m);
 	bool shown = s && jobs_show(s, true) == 0;
 	mount_unlock(m);

@@ -6,6 +6,7 @@
  *	jobs_journal.c	what a crash finds again
  *	jobs_dir.c	jobs/ and jobs/NAME/
  *	jobs_new.c	jobs/new
+ *	jobs_trim.c	how many are kept
  *	jobs_ctl.c	the verbs
  *	jobs_file.c	status, stdout, output, wait, ...
  *	jobs_seal.c	from a directory to sealed items
@@ -31,6 +32,7 @@
 #define JOBS_OUT_WAIT_MS 60000	/* for the files that a result names */
 #define JOBS_SHOW_MS 3000	/* for the helper */
 #define JOBS_LABELS_MAX 16
+#define JOBS_KEPT 1000		/* that have ended */
 
 /* What is asked: the verbs of ctl. */
 struct jobs_spec {
@@ -67,6 +69,7 @@ struct submitted {
 	uint64_t n;
 	char *name;
 	bool removed;		/* its directory was: nothing is known of it */
+	bool leaving;		/* the helper is to remove it */
 	uint64_t pid_ns;	/* of who ran it, if it is not ours */
 	enum jobs_state state;
 	bool verified;		/* by a result: nothing changes any more */
@@ -136,8 +139,13 @@ struct jobs {
 	struct runners *runners;
 };
 
+/* --- jobs_trim.c --- */
+void jobs_trim(struct jobs *j);		/* with the lock */
+int jobs_expire(struct mount *m, struct node *n); /* the helper's rmdir */
+
 /* --- jobs.c; with the lock unless it says otherwise --- */
 struct submitted *jobs_add(struct jobs *j, const char *name);
+void jobs_free_parts(struct submitted *s);	/* it was removed */
 struct submitted *jobs_named(struct jobs *j, const char *name);
 struct submitted *jobs_of_item(struct jobs *j, const char *id);
 /* Its item's reference; NULL before it was sealed. */
@@ -167,6 +175,10 @@ void jobs_forget_sealed(struct submitted *s);
 int jobs_load(struct jobs *j, struct err *e);
 void jobs_put(struct submitted *s);	/* with the lock; not durable yet */
 int jobs_sync(struct jobs *j, struct err *e);	/* without it */
+
+/* jobs_dir.c: the directory of a job that has ended or is a draft, with
+ * nothing in it but files of ours.  An errno. */
+int jobs_remove(struct mount *m, struct node *n);
 
 /* --- jobs_dir.c; with both locks --- */
 int jobs_show(struct submitted *s, bool hidden);

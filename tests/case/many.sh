@@ -73,4 +73,31 @@ assert_eq "$(ls "$T/b/in" | grep -c -- '-w7-')" $GO 'what came'
 pass "W7: $GO came, $GO went, among $N"
 say "the daemon took $(rss_peak_kb "$(daemon_pid "$T/b")") kB"
 pass 'mount, ls, find, grep -r'
+
+say 'jobs that have ended: the newest 1,000 stay'
+session_new --execute --no-approval
+mount_at cora "$SENDER" "$T/c"
+python3 - "$T/c/jobs" <<'P' || fail 'jobs'
+import os, sys
+for i in range(1010):
+    job = f"{sys.argv[1]}/n{i:04}"
+    os.mkdir(job)
+    if i % 10 == 0:
+        os.mkdir(job + "/dir")
+    for name in ("a.py", "dir/b.txt")[:1 + (i % 10 == 0)]:
+        with open(f"{job}/{name}", "w") as f:
+            f.write("# one\n")
+    with open(job + "/ctl", "w") as f:
+        f.write("nowait\nrun\n")
+P
+assert_wait "grep -q '^failed' '$T/c/jobs/n1009/status'" 60
+mkdir "$T/c/jobs/last-one"
+assert_wait "[ \$(ls -d '$T'/c/jobs/n[0-9]* | wc -l) = 1000 ]" 60
+assert_eq "$(ls -d "$T"/c/jobs/n[0-9]* | head -n 1)" "$T/c/jobs/n0010" 'the oldest'
+rmdir "$T/c/jobs/last-one"
+umount_at "$T/c"
+mount_at cora "$SENDER" "$T/c"
+assert_eq "$(ls -d "$T"/c/jobs/n[0-9]* | wc -l)" 1000 'mounted again'
+assert_eq "$(cat "$T/c/jobs/n0010/dir/b.txt")" '# one' 'its inputs'
+pass 'jobs are trimmed'
 finish

@@ -135,7 +135,8 @@ int jobs_sync(struct jobs *j, struct err *e)
 static void copy_text(char *to, size_t room, struct bytes s)
 {
 	size_t n = s.n < room ? s.n : room - 1;
-	memcpy(to, s.p, n);
+	if (n)			/* an empty one may be nowhere */
+		memcpy(to, s.p, n);
 	to[n] = 0;
 }
 
@@ -234,7 +235,10 @@ static int read_record(struct submitted *s, const struct json *doc,
 	int t = 0;
 	for (const struct json *v = sizes ? sizes->child : NULL;
 	     v && t < JOBS_TEXTS; v = v->next)
-		s->text_n[t++] = (uint64_t)v->num;
+		if (v->type == JSON_INT && v->num >= 0)
+			s->text_n[t++] = (uint64_t)v->num;
+		else
+			json_fail(&r, "sizes", "has what is no size");
 	read_spec(&s->spec, json_take_object(&r, "spec"), &r);
 	if (jobs_state_parse(&s->state, json_take_string(&r, "state")) < 0)
 		json_fail(&r, "state", "is no state");

@@ -120,20 +120,24 @@ void runners_wake(struct runners *r) { pthread_cond_signal(&r->work); }
 
 /* --- decisions; the journal has what is not done yet --- */
 
+static void put_note(struct buf *b, const struct runner *k, bool done)
+{
+	buf_add_byte(b, '{');
+	json_put_key_int(b, "approve", k->decision == DECIDED_APPROVE);
+	json_put_key_int(b, "done", done);
+	json_put_key(b, "pub");
+	json_put_b64(b, k->who->join.cert.pub, PRIM_PUB);
+	json_put_key_string(b, "reason", bytes_str(k->reason ? k->reason
+							     : ""));
+	buf_add_byte(b, '}');
+}
+
 int runners_note(struct runners *r, const struct runner *k, bool done,
 		 struct err *e)
 {
 	cleanup_buf struct buf b = { 0 };
 	uint64_t at;
-	buf_add_byte(&b, '{');
-	json_put_key(&b, "approve");
-	json_put_int(&b, k->decision == DECIDED_APPROVE);
-	json_put_key(&b, "done"), json_put_int(&b, done);
-	json_put_key(&b, "pub");
-	json_put_b64(&b, k->who->join.cert.pub, PRIM_PUB);
-	json_put_key(&b, "reason");
-	json_put_string(&b, bytes_str(k->reason ? k->reason : ""));
-	buf_add_byte(&b, '}');
+	put_note(&b, k, done);
 	if (buf_failed(&b))
 		return err_set(e, ERR_MEMORY, "out of memory");
 	if (journal_append(r->journal, buf_bytes(&b), &at, e) < 0)

@@ -151,8 +151,9 @@ def check_output(q):
     # A plain directory keeps all of it: the space is given back.
     path = job.path + "/stdout"
     while not job.end:
-        if os.path.exists(path) and os.path.getsize(path) > 64 << 20:
-            os.truncate(path, 0)
+        if os.path.exists(path) and os.stat(path).st_blocks > 64 << 11:
+            subprocess.run(["fallocate", "-p", "-l", "%d" % (
+                os.path.getsize(path) - 4096), path], check=True)
         time.sleep(0.01)
     with open(f"/proc/{q.process.pid}/status") as f:
         rss = int(re.search(r"VmHWM:\s+(\d+)", f.read())[1])

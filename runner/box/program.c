@@ -224,9 +224,14 @@ static bool place_modules(struct placing *p, const char *real)
 
 static void place_file(struct placing *p, const char *path, const char *real)
 {
+	struct room *r = p->room;
 	if (!place_modules(p, real) && !place_prefix(p, real))
 		bind(p, real);
-	bind(p, path);
+	/* the name by which it is called leads to it, as it does here */
+	if (strcmp(path, real) != 0 && !is_system(path) &&
+	    !is_visible(r, path))
+		room_mount(r, PLAN_LINK, room_keep(r, "%s", real),
+			   room_keep(r, "%s", path), 0);
 }
 
 /* path: absolute. */

@@ -139,9 +139,39 @@ static const char *check_program(const char *name)
 	return "is not in /usr/local/bin, /usr/bin or /bin";
 }
 
+/* The agent itself is looked up here, by whoever runs it. */
+static bool has_agent(const char *name)
+{
+	const char *path = getenv("PATH");
+	if (strchr(name, '/'))
+		return access(name, X_OK) == 0;
+	while (path && *path) {
+		size_t n = strcspn(path, ":");
+		cleanup_buf struct buf b = { 0 };
+		buf_addf(&b, "%.*s/%s", (int)n, path, name);
+		const char *s = buf_cstr(&b);
+		if (n && s && access(s, X_OK) == 0)
+			return true;
+		path += n + (path[n] == ':');
+	}
+	return false;
+}
+
+static size_t agent_missing(struct buf *out, const struct policy *p)
+{
+	size_t i = 0;
+	if (p->agent.n && !strcmp(p->agent.word[0], "env"))
+		for (i = 1; i < p->agent.n && strchr(p->agent.word[i], '=');)
+			i++;
+	if (i >= p->agent.n || has_agent(p->agent.word[i]))
+		return 0;
+	buf_addf(out, "agent: %s is not in PATH\n", p->agent.word[i]);
+	return 1;
+}
+
 size_t show_missing(struct buf *out, const struct policy *p)
 {
-	size_t n = 0;
+	size_t n = agent_missing(out, p);
 	for (size_t i = 0; i < p->credential_n; i++) {
 		const struct policy_credential *c = &p->credential[i];
 		const char *name = c->from.word[0];

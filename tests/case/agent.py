@@ -5,7 +5,7 @@
 questions are answered by a terminal, by files or by nobody, it gets no more
 than the box has, a rude one does no harm, and its run goes on when the
 terminal is gone."""
-import json
+import glob
 import os
 import pty
 import re
@@ -16,6 +16,7 @@ import time
 
 sys.path.insert(0, os.environ["TOP"] + "/tests")
 import lib                                            # noqa: E402
+import agents_real                                    # noqa: E402
 import broker_peer as bp                              # noqa: E402
 
 BOX = bp.BOX
@@ -270,6 +271,35 @@ def killed():
     lib.ok("may it? x" in box("show", record)[0], "and has the question")
 
 
+def ready():
+    """The policies of docs/policy name what they need, and nothing risky."""
+    stubs = lib.T + "/stubs"
+    os.makedirs(stubs)
+    for name in ("claude-code-acp", "codex-acp", "gemini", "opencode",
+                 "goose"):
+        os.symlink("/usr/bin/true", f"{stubs}/{name}")
+    env = dict(environment(), PATH=stubs + ":/usr/bin:/bin")
+    policies = sorted(glob.glob(os.environ["TOP"] + "/docs/policy/agent-*"))
+    lib.same(len(policies), 5, "ready policies")
+    for path in policies:
+        lacks = subprocess.run([BOX, "check", path], env=env, text=True,
+                               capture_output=True)
+        lib.ok(lacks.returncode == 65 and "_API_KEY is not set"
+               in lacks.stderr, f"{path} says which key it needs")
+        for name in ("ANTHROPIC", "OPENAI", "GEMINI"):
+            env[name + "_API_KEY"] = "a-key-of-the-test"
+        done = subprocess.run([BOX, "check", path], env=env, text=True,
+                              capture_output=True)
+        lib.same([done.returncode, done.stderr], [0, ""], path)
+        done = subprocess.run([BOX, "check", path], text=True,
+                              env=dict(env, PATH="/usr/bin"),
+                              capture_output=True)
+        lib.ok(done.returncode == 65 and "is not in PATH" in done.stderr,
+               "and its program")
+        for name in ("ANTHROPIC", "OPENAI", "GEMINI"):
+            del env[name + "_API_KEY"]
+
+
 def usage():
     for words, want in (
             (["agent", lib.T + "/p.yaml"], "a policy and a prompt"),
@@ -297,7 +327,11 @@ def main():
     with open(lib.T + "/agent.py", "w") as f:
         f.write(text)
     write_policy("p")
+    if os.environ.get("AGENTS"):
+        agents_real.main(os.environ["AGENTS"])
+        return
     usage()
+    ready()
     ends()
     by_file()
     by_terminal()

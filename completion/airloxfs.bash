@@ -21,7 +21,7 @@ _airloxfs_flags() {
 	watch)	echo "$common --save --new --timeout" ;;
 	audit)	echo "$common --out --verify --session --manifest" ;;
 	forget)	echo "--cache-dir --help" ;;
-	prompt)	echo "--help" ;;
+	prompt)	echo "--box --help" ;;
 	*)	echo "--help --version" ;;
 	esac
 }

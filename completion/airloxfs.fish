@@ -60,6 +60,7 @@ complete -c airloxfs -n '__fish_seen_subcommand_from mount' -l items-max -x -d '
 complete -c airloxfs -n '__fish_seen_subcommand_from mount' -l name -x -d "a runner's name, by which jobs are sent to it"
 complete -c airloxfs -n '__fish_seen_subcommand_from mount' -l labels -x -d "a runner's labels: what it is good for"
 complete -c airloxfs -n '__fish_seen_subcommand_from mount' -l keep -d 'keep cache and state when the session ends'
+complete -c airloxfs -n '__fish_seen_subcommand_from prompt' -l box -d 'for one in a sealed box'
 complete -c airloxfs -n '__fish_seen_subcommand_from mount umount prompt' -xa '(__fish_complete_directories)'
 complete -c airloxfs -n '__fish_seen_subcommand_from umount' -l wait -x -d 'how long to wait for what is queued'
 

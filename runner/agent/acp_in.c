@@ -168,7 +168,7 @@ static void say_chunk(struct acp *a, enum acp_voice voice,
 	struct bytes text = wire_text(wire_get(content, "text"));
 	struct bytes type = wire_text(wire_get(content, "type"));
 	cleanup_buf struct buf b = { 0 };
-	if (text.n == 0 && type.n) {
+	if (type.n && !bytes_eq(type, bytes_str("text"))) {
 		buf_add_byte(&b, '[');
 		type = acp_cut(type, 32);
 		buf_add(&b, type.p, type.n);

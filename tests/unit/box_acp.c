@@ -206,6 +206,9 @@ static void test_turn(void)
 	ok(said("say0 hi;"), "a message");
 	line(UP "\"agent_thought_chunk\",\"content\":{\"type\":\"audio\"}}}}");
 	ok(said("say1 [audio]\n;"), "what is no text is named");
+	line(UP "\"agent_message_chunk\",\"content\":{\"type\":\"text\","
+	     "\"text\":\"\"}}}}");
+	ok(told.len == 0, "an empty text is nothing");
 	line(UP "\"plan\",\"entries\":[{\"content\":\"p\",\"status\":"
 	     "\"completed\"},{\"content\":\"q\"}]}}}");
 	ok(said("say2 [x] p\n[ ] q\n;"), "a plan");

@@ -132,9 +132,9 @@ def skip(why):
 # --- relay -----------------------------------------------------------------
 
 class Relay:
-    def __init__(self, *flags, port=0, data=T + "/relay"):
+    def __init__(self, *flags, port=0, data=None):
         self.flags, self.port, self.child = flags, port, None
-        self.data = data
+        self.data = data or T + "/relay"  # T changes with the user
         atexit.register(self.stop)
         self.start()
 

@@ -14,6 +14,9 @@
 #include "runner/policy/show.h"
 #include "runner/record/page.h"
 
+#define SAID_BYTES 16384u
+#define SAID_MS 100
+
 static int64_t wall_ms(void)
 {
 	struct timespec ts;
@@ -32,9 +35,24 @@ int account_open(struct account *a, const struct rundir *d, struct err *e)
 	return a->chain ? 0 : -1;
 }
 
+/* What is printed in pieces is one part, where they follow each other. */
+static void flush_said(struct account *a)
+{
+	struct err e = { 0 };
+	if (!a->said.len || a->failed)
+		return;
+	if (chain_say(a->chain, a->said_ms, a->said_by, buf_bytes(&a->said),
+		      &e) < 0 || buf_failed(&a->said)) {
+		a->failed = true;
+		a->why = e;
+	}
+	buf_reset(&a->said);
+}
+
 static void add(struct account *a, enum part_kind kind, struct bytes data)
 {
 	struct err e = { 0 };
+	flush_said(a);
 	if (chain_add(a->chain, kind, wall_ms(), data, &e) < 0 && !a->failed) {
 		a->failed = true;
 		a->why = e;
@@ -44,18 +62,33 @@ static void add(struct account *a, enum part_kind kind, struct bytes data)
 static void put_clean(struct buf *out, const char *s)
 {
 	cleanup_buf struct buf clean = { 0 };
-	clear_escape(&clean, bytes_str(s));
-	json_put_string(out, buf_bytes(&clean));
+	struct bytes text = bytes_str(s);
+	if (!clear_utf8(text)) {
+		clear_escape(&clean, text);
+		text = buf_bytes(&clean);
+	}
+	json_put_string(out, text);
 	out->failed |= clean.failed;
 }
 
-void account_begin(struct account *a, const struct policy *p,
-		   const char *const *command)
+static void put_limits(struct buf *b, const struct plan_limits *l)
+{
+	json_put_key(b, "limits");
+	buf_add_byte(b, '{');
+	json_put_key_int(b, "disk_bytes", (int64_t)l->disk_bytes);
+	json_put_key_int(b, "memory_bytes", (int64_t)l->memory_bytes);
+	json_put_key_int(b, "processes", l->tasks);
+	json_put_key_int(b, "time_ms", l->timeout_ms);
+	buf_add_byte(b, '}');
+}
+
+void account_begin(struct account *a, const struct account_facts *f)
 {
 	cleanup_buf struct buf b = { 0 }, rules = { 0 };
+	const char *const *command = f->command;
 	if (!a->chain)
 		return;
-	show_rules(&rules, p);
+	show_rules(&rules, f->policy);
 	buf_add_str(&b, "{");
 	json_put_key(&b, "argv");
 	buf_add_byte(&b, '[');
@@ -64,6 +97,9 @@ void account_begin(struct account *a, const struct policy *p,
 		put_clean(&b, *command);
 	}
 	buf_add_byte(&b, ']');
+	json_put_key(&b, "bubblewrap");
+	put_clean(&b, f->bubblewrap);
+	put_limits(&b, f->limits);
 	json_put_key(&b, "policy");
 	json_put_string(&b, buf_bytes(&rules));
 	json_put_key(&b, "version");
@@ -95,12 +131,17 @@ void account_notice(struct account *a, struct bytes text)
 
 void account_say(struct account *a, const char *stream, struct bytes text)
 {
-	struct err e = { 0 };
-	if (a->chain && !a->failed &&
-	    chain_say(a->chain, wall_ms(), stream, text, &e) < 0) {
-		a->failed = true;
-		a->why = e;
+	if (!a->chain || a->failed || !text.n)
+		return;
+	if (strcmp(a->said_by, stream) != 0)
+		flush_said(a);
+	if (!a->said.len) {
+		a->said_ms = wall_ms();
+		snprintf(a->said_by, sizeof a->said_by, "%s", stream);
 	}
+	buf_add(&a->said, text.p, text.n);
+	if (a->said.len >= SAID_BYTES)
+		flush_said(a);
 }
 
 static void add_lines(struct account *a)
@@ -134,6 +175,8 @@ void account_follow(struct account *a)
 {
 	if (a->session)
 		session_follow(a->session, account_note, a);
+	if (a->said.len && wall_ms() - a->said_ms >= SAID_MS)
+		flush_said(a);
 	while (a->chain) {
 		uint8_t *to = buf_room(&a->rest, 16384);
 		ssize_t n = to ? read(a->egress, to, 16384) : -1;
@@ -279,5 +322,6 @@ void account_free(struct account *a)
 	if (a->egress >= 0)
 		close(a->egress);
 	buf_free(&a->rest);
+	buf_free(&a->said);
 	*a = (struct account){ .egress = -1 };
 }

@@ -19,6 +19,9 @@ struct account {
 	struct buf rest;	/* of it: a line that is not whole yet */
 	size_t skip;		/* so many of its lines are parts already */
 	struct session *session; /* is followed too, or NULL; the caller's */
+	struct buf said;	/* by one stream, in pieces: not a part yet */
+	char said_by[16];
+	int64_t said_ms;	/* since when */
 	struct err why;		/* the first thing that went wrong */
 	bool failed;
 };
@@ -30,8 +33,13 @@ int account_open(struct account *a, const struct rundir *d, struct err *e);
  * what the broker decided after the last part, says that it is incomplete, and
  * ends it.  One that has its end is left as it is. */
 int account_finish(struct account *a, const struct rundir *d, struct err *e);
-void account_begin(struct account *a, const struct policy *p,
-		   const char *const *command);
+struct account_facts {
+	const struct policy *policy;
+	const char *const *command;
+	const char *bubblewrap;	/* its version */
+	const struct plan_limits *limits;
+};
+void account_begin(struct account *a, const struct account_facts *f);
 /* A part of another kind: canonical JSON, an object. */
 void account_part(struct account *a, enum part_kind kind, struct bytes data);
 /* Any bytes. */

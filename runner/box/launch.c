@@ -70,6 +70,23 @@ static int open_egress(struct launch *l, struct err *e)
 	return 0;
 }
 
+static struct plan_limits limits_of(const struct launch *l)
+{
+	const struct policy_limits *p = &l->policy->limits;
+	return (struct plan_limits){
+		.timeout_ms = (uint32_t)(p->time_ms > UINT32_MAX ? UINT32_MAX :
+					 p->time_ms),
+		.memory_bytes = p->memory_bytes ? (uint64_t)p->memory_bytes :
+						  DEFAULT_MEMORY,
+		.disk_bytes = p->disk_bytes ? (uint64_t)p->disk_bytes :
+					      DEFAULT_DISK,
+		.tasks = p->processes > 0 && p->processes < 65536 ?
+			 (uint32_t)p->processes : DEFAULT_TASKS,
+		.files = 4096, .entries = 500000,
+		.by_rlimit = l->site.cgroups.kind == CGROUP_NONE,
+	};
+}
+
 static int prepare(struct launch *l, struct err *e)
 {
 	if (files_may_apply(l->policy, l->o.apply, e) < 0 ||
@@ -97,29 +114,16 @@ static int prepare(struct launch *l, struct err *e)
 	if (!l->o.no_record && account_open(&l->account, &l->run, e) < 0)
 		return -1;
 	l->account.session = &l->session;
-	account_begin(&l->account, l->policy,
-		      (const char *const *)l->o.command);
+	const struct plan_limits limits = limits_of(l);
+	const struct account_facts facts = {
+		l->policy, (const char *const *)l->o.command,
+		l->site.bwrap_version, &limits,
+	};
+	account_begin(&l->account, &facts);
 	if (way_open(&l->way, buf_bytes(&l->text), l->egress, l->journal,
 		     e) < 0)
 		return err_prefix(e, "%s", l->o.policy);
 	return 0;
-}
-
-static struct plan_limits limits_of(const struct launch *l)
-{
-	const struct policy_limits *p = &l->policy->limits;
-	return (struct plan_limits){
-		.timeout_ms = (uint32_t)(p->time_ms > UINT32_MAX ? UINT32_MAX :
-					 p->time_ms),
-		.memory_bytes = p->memory_bytes ? (uint64_t)p->memory_bytes :
-						  DEFAULT_MEMORY,
-		.disk_bytes = p->disk_bytes ? (uint64_t)p->disk_bytes :
-					      DEFAULT_DISK,
-		.tasks = p->processes > 0 && p->processes < 65536 ?
-			 (uint32_t)p->processes : DEFAULT_TASKS,
-		.files = 4096, .entries = 500000,
-		.by_rlimit = l->site.cgroups.kind == CGROUP_NONE,
-	};
 }
 
 static int make_plan(struct launch *l, struct err *e)

@@ -18,6 +18,14 @@ static const struct json *member(const struct json *object, const char *key)
 
 static void put_value(struct buf *out, const struct json *v)
 {
+	if (v->type == JSON_ARRAY) {
+		for (v = v->child; v; v = v->next) {
+			clear_escape(out, v->type == JSON_STRING ? v->str :
+				     v->raw);
+			buf_add_str(out, v->next ? " " : "");
+		}
+		return;
+	}
 	clear_escape(out, v->type == JSON_STRING ? v->str : v->raw);
 }
 

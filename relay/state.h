@@ -80,6 +80,7 @@ struct session {
 	uint32_t event_n, event_cap;
 	uint64_t assigned;		/* the commit thread's: next seq */
 	uint64_t blob_bytes;
+	uint64_t coming;		/* of large blobs on their way */
 	struct item *due;		/* every recipient has them: evict */
 	struct item *held;		/* due, but for task_holds */
 	struct task *jobs;		/* the open ones */

@@ -13,6 +13,8 @@
 #include "relay/reply.h"
 #include "relay/upload_parts.h"
 
+#define GATHER ((size_t)16 * 1024)
+
 void upload_free(struct conn *c)
 {
 	struct upload *u = c->req->upload;
@@ -22,6 +24,8 @@ void upload_free(struct conn *c)
 		state_discard(c->loop->st, &u->blob);
 		digest_free(u->digest);		/* and fd with it */
 	}
+	if (u->booked)
+		upload_unbook(c);
 	if (u->has_env)
 		envelope_free(&u->env);
 	buf_free(&u->head);
@@ -44,6 +48,31 @@ static struct upload *upload_new(struct conn *c, bool put)
 	return u;
 }
 
+/* Large blobs count from their first byte: who begins many and ends none
+ * has no more of the disk than who ends them. */
+static int book(struct conn *c, struct upload *u, struct err *e)
+{
+	struct state *st = c->loop->st;
+	struct session *s = c->req->session;
+	uint64_t most = (uint64_t)st->limits.session_bytes;
+	pthread_mutex_lock(&st->lock);
+	bool fits = s->blob_bytes + s->coming + u->expected <= most;
+	if (fits)
+		s->coming += u->booked = u->expected;
+	pthread_mutex_unlock(&st->lock);
+	return fits ? 0 : err_set(e, ERR_FULL, "this session is full until "
+				  "its recipients have taken what is there");
+}
+
+void upload_unbook(struct conn *c)
+{
+	struct upload *u = c->req->upload;
+	pthread_mutex_lock(&c->loop->st->lock);
+	c->req->session->coming -= u->booked;
+	pthread_mutex_unlock(&c->loop->st->lock);
+	u->booked = 0;
+}
+
 /* The blob is about to come. */
 static int begin_blob(struct conn *c, struct upload *u, struct err *e)
 {
@@ -55,7 +84,8 @@ static int begin_blob(struct conn *c, struct upload *u, struct err *e)
 	}
 	int fd;
 	struct state *st = c->loop->st;
-	if (blob_create(st->blobs, &u->blob, &fd, e) < 0)
+	if (book(c, u, e) < 0 ||
+	    blob_create(st->blobs, &u->blob, &fd, e) < 0)
 		return -1;
 	u->digest = digest_new(st->pool, fd);
 	if (!u->digest) {
@@ -237,6 +267,28 @@ static int write_all(int fd, struct bytes b, struct err *e)
 	return 0;
 }
 
+/* A large one's next bytes.  Small runs are gathered: chunks of a byte each
+ * are not a write each. */
+static int store_run(struct conn *c, struct upload *u, struct bytes b,
+		     struct err *e)
+{
+	if (c->loop->st->low && !state_can_write(c->loop->st, e))
+		return -1;
+	if (u->small.len || b.n < GATHER) {
+		buf_add(&u->small, b.p, b.n);
+		if (u->small.len < GATHER && u->have < u->expected)
+			return 0;
+		b = buf_bytes(&u->small);
+	}
+	if (buf_failed(&u->small))
+		return err_set(e, ERR_MEMORY, "out of memory");
+	if (write_all(u->fd, b, e) < 0)
+		return -1;
+	digest_grow(u->digest, b.n);
+	buf_reset(&u->small);
+	return 0;
+}
+
 static void take_blob(struct conn *c, struct upload *u, struct bytes b)
 {
 	struct err e;
@@ -250,10 +302,8 @@ static void take_blob(struct conn *c, struct upload *u, struct bytes b)
 		buf_add(&u->small, b.p, b.n);
 		return;
 	}
-	if (write_all(u->fd, b, &e) < 0)
+	if (store_run(c, u, b, &e) < 0)
 		reply_err(c, &e);
-	else
-		digest_grow(u->digest, b.n);
 }
 
 void upload_data(struct conn *c, struct bytes b)

@@ -125,6 +125,7 @@ static void send_large(struct conn *c, struct upload *u, struct intent *it)
 			    "the relay cannot take this now");
 		return;
 	}
+	upload_unbook(c);
 	digest_take(u->digest);
 	digest_free(u->digest);
 	u->digest = NULL;

@@ -24,6 +24,10 @@ struct upload {
 	struct blob blob;
 	struct digest *digest;
 	int fd;
+	uint64_t booked;		/* in session.coming */
 };
+
+/* It is not on its way any more. */
+void upload_unbook(struct conn *c);
 
 #endif

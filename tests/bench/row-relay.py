@@ -17,6 +17,25 @@ from servers import FREE, NGINX, start_caddy, start_nginx
 from relay_peer import Party
 
 
+def cpu(pid):
+    """Seconds of CPU of all its threads."""
+    total = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/schedstat") as f:
+            total += int(f.read().split()[0])
+    return total / 1e9
+
+
+def post(*words, stdin=""):
+    done = subprocess.run([bench.BUILD + "/tests/bench/post",
+                           *map(str, words)], input=stdin, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=120)
+    if done.returncode:
+        raise lib.Failed(f"post: {done.stderr[-300:]}")
+    return [float(x) / 1e6 for x in done.stdout.split()]
+
+
 class Crowd:
     def __init__(self, relay, peer, n, lag=()):
         self.child = subprocess.Popen(

@@ -177,6 +177,36 @@ def after_the_end(relay):
     party.end()
 
 
+def hoard(relay):
+    """Uploads that are begun and never end take no more of the disk than
+    their session may."""
+    party = Party(relay, most=6 << 20)
+    party.create()
+    eve = party.join("sender", "eve")
+    held, full = [], 0
+    for _ in range(6):
+        data = party.item("eve", bytes(5 << 20), kind="file",
+                          type_="zip")[2]
+        s = socket.create_connection(("127.0.0.1", relay.port))
+        s.sendall(f"POST /v1/sessions/{party.sid}/items HTTP/1.1\r\nHost: x"
+                  f"\r\nAuthorization: Bearer {eve.token}\r\nContent-Length: "
+                  f"{len(data)}\r\n\r\n".encode() + data[:40000])
+        s.settimeout(0.3 * lib.SLOW)
+        try:
+            full += statuses(s.recv(4096)) == [507]
+        except TimeoutError:
+            held.append(s)
+    lib.same((len(held), full), (3, 3), "3 of 6 uploads of 5 MiB have room in "
+             "16 MiB")
+    for s in held:
+        s.close()
+    lib.wait_for(lambda: party.post(eve, 5 << 20, kind="file", type_="zip")
+                 [2].status == 201, "they end: room again")
+    lib.wait_for(lambda: len(os.listdir(relay.data + "/blobs")) == 1,
+                 "and nothing of them is left")
+    party.end()
+
+
 def few_descriptors():
     """With room for 200 connections: who dawdles gives way."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -211,7 +241,8 @@ def main():
     random.seed(5)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    relay = lib.Relay("--max-participants", "32")
+    relay = lib.Relay("--max-participants", "32", "--max-session-bytes",
+                      str(16 << 20))
     party = Party(relay)
     party.create()
     alice = party.join("sender", "alice")
@@ -229,6 +260,7 @@ def main():
     join_flood(relay, party, 500)
     headers(relay)
     after_the_end(relay)
+    hoard(relay)
     loris(relay, min(3000, hard // 2 - 200))
     talk.on = False
     talk.join(30)

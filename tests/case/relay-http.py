@@ -115,6 +115,25 @@ def expect(relay, party):
     lib.same(statuses(got), [200, 200], "a body in chunks, the same again")
 
 
+def a_byte_each(relay, party):
+    """A large blob in chunks of a byte each."""
+    owner = party.join("owner", "otto")
+    blob = os.urandom(100000)
+    id_, _, data = party.item("otto", blob)
+    s = socket.create_connection(("127.0.0.1", relay.port))
+    s.settimeout(20 * lib.SLOW)
+    s.sendall(POST.replace(b"sessions", b"sessions/%s/items"
+                           % party.sid.encode())
+              + b"Authorization: Bearer %s\r\nTransfer-Encoding: chunked"
+              b"\r\n\r\n" % owner.token.encode())
+    for i in range(0, len(data), 8192):
+        s.sendall(b"".join(b"1\r\n%c\r\n" % x for x in data[i:i + 8192]))
+    s.sendall(b"0\r\n\r\n")
+    lib.same(statuses(s.recv(4096)), [201], "chunks of a byte each")
+    s.close()
+    lib.ok(owner.get(f"/items/{id_}/blob").body == blob, "all of them")
+
+
 def too_large(relay, party):
     """413 at once, while the client goes on writing."""
     owner = party.join("owner", "olga")
@@ -196,6 +215,7 @@ def main():
     hostile(relay.port)
     pipelining(relay.port)
     expect(relay, party)
+    a_byte_each(relay, party)
     too_large(relay, party)
     process(relay)
     unix_socket()

@@ -395,9 +395,8 @@ static void readable(struct conn *c)
 		conn_close(c);
 		return;
 	}
-	if (c->state == CONN_STREAM)
-		return;
-	if (c->state == CONN_DRAIN) {
+	if (c->state == CONN_DRAIN || c->state == CONN_STREAM) {
+		/* who only listens has nothing to say */
 		c->moved += (uint64_t)n;
 		if (c->moved > DRAIN_BYTES * (is_proxy(c) ? 128u : 1u))
 			conn_close(c);

@@ -207,6 +207,19 @@ def hoard(relay):
     party.end()
 
 
+def talks_back(relay, alice):
+    """A stream is listened to; who talks into it is not read for long."""
+    stream, sent = Stream(alice), 0
+    try:
+        while sent < 64 << 20:
+            stream.sock.sendall(bytes(65536))
+            sent += 65536
+    except OSError:
+        pass
+    lib.ok(sent < 32 << 20, f"a stream that talks: {sent} bytes")
+    stream.close()
+
+
 def few_descriptors():
     """With room for 200 connections: who dawdles gives way."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -261,6 +274,7 @@ def main():
     headers(relay)
     after_the_end(relay)
     hoard(relay)
+    talks_back(relay, alice)
     loris(relay, min(3000, hard // 2 - 200))
     talk.on = False
     talk.join(30)

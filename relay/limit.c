@@ -28,7 +28,8 @@ void limit_put(const struct limits *l, struct buf *out)
 		 "\"address_requests_minute\":%u,\"claim_ms\":%lld,"
 		 "\"envelope_bytes\":%d,\"item_bytes\":%lld,"
 		 "\"items\":%u,\"items_minute\":%u,\"join_bytes\":%d,"
-		 "\"manifest_bytes\":%d,\"never\":%s,\"participants\":%u,"
+		 "\"manifest_bytes\":%d,\"min_free_bytes\":%lld,"
+		 "\"never\":%s,\"participants\":%u,"
 		 "\"runner_silent_ms\":%lld,"
 		 "\"session_bytes\":%lld,\"sessions\":%u,"
 		 "\"sessions_hour\":%u,\"streams\":%u,\"streams_each\":%u,"
@@ -37,6 +38,7 @@ void limit_put(const struct limits *l, struct buf *out)
 		 (long long)l->claim_ms, ENVELOPE_MAX,
 		 (long long)l->item_bytes, l->items,
 		 l->items_minute, JOIN_MAX, MANIFEST_MAX,
+		 (long long)l->free_bytes,
 		 l->never ? "true" : "false", l->participants,
 		 (long long)l->silent_ms,
 		 (long long)l->session_bytes, l->sessions, l->sessions_hour,

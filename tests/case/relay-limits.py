@@ -18,6 +18,7 @@ FLAGS = {
     "--max-streams": 5, "--max-streams-each": 2, "--max-participants": 4,
     "--max-transfer-bytes": 100000, "--max-items": 30,
     "--max-item-bytes": 1 << 20, "--max-session-bytes": 200000,
+    "--min-free-bytes": 4096,
 }
 MORE = ("--no-never", "--max-ttl", "7200", "--trusted-proxies",
         "127.0.0.0/8", "--access-log", lib.T + "/access")
@@ -178,7 +179,8 @@ def main():
                        ("participants", "--max-participants"),
                        ("items", "--max-items"),
                        ("item_bytes", "--max-item-bytes"),
-                       ("session_bytes", "--max-session-bytes")):
+                       ("session_bytes", "--max-session-bytes"),
+                       ("min_free_bytes", "--min-free-bytes")):
         lib.same(limits[name], FLAGS[flag], f"/v1/limits: {name}")
     lib.same((limits["never"], limits["ttl_ms"]), (False, 7200000),
              "never, ttl")

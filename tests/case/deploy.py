@@ -228,7 +228,8 @@ def operating(relay):
     known = "".join(run(*w, "--help")[1] for w in (
         (lib.BUILD + "/airlox-relay",), (lib.AIRLOXFS, "create"),
         (lib.AIRLOXFS, "audit")))
-    flags = set(re.findall(r"--[a-z][a-z-]+", text)) - {"--now", "--system"}
+    flags = set(re.findall(r"--[a-z][a-z-]+", text)) - {
+        "--now", "--system", "--isolation"}
     lib.same([f for f in sorted(flags) if f + " " not in known
               and f + "\n" not in known], [], f"{len(flags)} flags")
     metrics = Peer(relay).get("/metrics").body.decode()

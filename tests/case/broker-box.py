@@ -7,10 +7,12 @@ and nothing stays when any of the processes is killed."""
 import base64
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import zipfile
 
 sys.path.insert(0, os.environ["TOP"] + "/tests")
@@ -290,7 +292,7 @@ def break_out():
 
 
 SEARCH = r"""
-import os, re, urllib.request, glob
+import os, re, time, urllib.request, glob
 key = os.environ['API_KEY']
 for _ in range(3):
     r = urllib.request.Request('https://api.test/?echo',
@@ -324,25 +326,89 @@ for d in ('/run', '/etc', '/tmp', '/work', '/home', '/dev/shm'):
                 out.write(open(path, 'rb').read())
             except OSError:
                 pass
-print(key, len(body))
+out.close()
+print(key, len(body), flush=True)
+open('/shared/looked', 'w').close()
+until = time.monotonic() + 40
+while not os.path.exists('/shared/go') and time.monotonic() < until:
+    time.sleep(0.02)
 """
 
 
+def memory_of(pid):
+    """All that can be read of a process, from outside."""
+    seen = []
+    with open(f"/proc/{pid}/maps") as f:
+        maps = f.read()
+    with open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for m in re.finditer(r"^(\w+)-(\w+) r.*?(\S*)$", maps, re.M):
+            if m[3] in ("[vvar]", "[vsyscall]"):
+                continue
+            try:
+                mem.seek(int(m[1], 16))
+                seen.append(mem.read(int(m[2], 16) - int(m[1], 16)))
+            except OSError:
+                pass
+    for name in ("environ", "cmdline"):
+        with open(f"/proc/{pid}/{name}", "rb") as f:
+            seen.append(f.read())
+    return b"".join(seen)
+
+
+def box_processes():
+    """Those in another pid namespace than ours."""
+    ours, found = os.readlink("/proc/self/ns/pid"), []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/ns/pid") != ours:
+                found.append(pid)
+        except OSError:
+            pass
+    return found
+
+
 def no_secret():
+    looked = []
+
+    def look():
+        lib.wait_for(lambda: os.path.exists(lib.T + "/shared/looked"),
+                     "the box has looked at itself", 30)
+        looked.extend(memory_of(pid) for pid in box_processes())
+        open(lib.T + "/shared/go", "w").close()
+
+    thread = threading.Thread(target=look)
+    thread.start()
     got = box("/usr/bin/python3", "-c", SEARCH)
+    thread.join()
     lib.ok(got.stdout.startswith("placeholder-for-api "), "a placeholder")
+    lib.ok(len(looked) >= 2 and sum(b"placeholder-for-api" in m
+                                    for m in looked) >= 1,
+           f"{len(looked)} processes of the box were looked at from outside")
     with open(lib.T + "/shared/memory", "rb") as f:
-        seen = f.read()
+        seen = f.read() + b"".join(looked)
     raw = SECRET.encode()
     lib.ok(len(seen) > 1 << 20 and b"placeholder-for-api" in seen,
            f"{len(seen)} bytes of the box were looked at")
     with open(lib.T + "/egress.jsonl", "rb") as f:
         seen += f.read()
+    with open(lib.T + "/r.html", "rb") as f:
+        seen += f.read()
+    seen += subprocess.run([bp.BOX, "show", lib.T + "/r.html"], check=True,
+                           stdout=subprocess.PIPE).stdout
+    seen += (got.stdout + got.stderr).encode()
+    for where, _, names in os.walk(os.environ["TMPDIR"]):
+        for name in names:
+            with open(f"{where}/{name}", "rb") as f:
+                seen += f.read()
     for word, needle in (
             ("raw", raw), ("base64", base64.b64encode(raw)[:-4]),
             ("base64, second", base64.b64encode(b"a" + raw)[3:-4]),
             ("base64, third", base64.b64encode(b"ab" + raw)[4:-4]),
             ("hex", raw.hex().encode()),
+            ("hex, upper", raw.hex().upper().encode()),
+            ("percent, lower", raw.replace(b"/", b"%2f").replace(b"+",
+                                                                 b"%2b")),
+            ("all percent", b"".join(b"%%%02x" % c for c in raw)),
             ("percent", raw.replace(b"/", b"%2F").replace(b"+", b"%2B"))):
         lib.ok(needle not in seen, f"no credential inside: {word}")
     os.unlink(lib.T + "/shared/memory")

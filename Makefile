@@ -66,7 +66,7 @@ relay_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard relay/*.c))
 box_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard runner/policy/*.c runner/broker/*.c runner/record/*.c \
 	runner/agent/*.c runner/hand/*.c runner/box/*.c runner/sandbox/*.c) runner/site.c runner/run.c)
 runner_o := $(patsubst %.c,$(B)/obj/%.o,$(wildcard runner/*.c runner/sandbox/*.c \
-	runner/runtime/*.c runner/queue/*.c))
+	runner/runtime/*.c runner/queue/*.c) runner/box/doors.c)
 unit_bin := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(wildcard tests/unit/*.c))
 helper_bin := $(patsubst tests/hostile/%.c,$(B)/tests/hostile/%,$(wildcard tests/hostile/*.c))
 bench_bin := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(wildcard tests/bench/*.c))

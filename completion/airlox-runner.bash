@@ -12,7 +12,7 @@ _airlox_runner() {
 	--name|--labels|--description|--disk|--tasks)
 		return ;;
 	esac
-	flags="--job-user --scratch --cache-dir --disk --tasks --no-cgroups
+	flags="--job-user --scratch --cache-dir --disk --tasks --policy --no-cgroups
 		--help"
 	case $word in
 	join)	flags="$flags --name --labels --description --mount-cache-dir

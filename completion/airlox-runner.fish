@@ -16,6 +16,7 @@ complete -c airlox-runner -l scratch -xa '(__fish_complete_directories)' -d 'dir
 complete -c airlox-runner -l cache-dir -xa '(__fish_complete_directories)' -d 'where packages are kept'
 complete -c airlox-runner -l disk -x -d 'MB that a job may write'
 complete -c airlox-runner -l tasks -x -d 'processes and threads of a job'
+complete -c airlox-runner -l policy -rF -d 'what jobs reach where a session allows network'
 complete -c airlox-runner -l no-cgroups -d 'rlimits and a watchdog'
 complete -c airlox-runner -l help -d 'print the usage'
 complete -c airlox-runner -l version -d 'print the version'

@@ -17,7 +17,7 @@ int cmd_check(int argc, char **argv);
 
 /* The flags that serve, join and check have in common. */
 struct cmd_common {
-	const char *job_user, *scratch, *cache, *disk_mb, *tasks;
+	const char *job_user, *scratch, *cache, *disk_mb, *tasks, *policy;
 	bool no_cgroups;
 };
 #define CMD_COMMON_FLAGS(c) \
@@ -31,6 +31,8 @@ struct cmd_common {
 	  "what a job may write (twice what it may return, 1024 at least)" }, \
 	{ "--tasks", &(c)->tasks, NULL, "N", \
 	  "processes and threads of a job (256)" }, \
+	{ "--policy", &(c)->policy, NULL, "FILE", \
+	  "airlox-box(1)'s: what jobs reach where a session allows network" }, \
 	{ "--no-cgroups", NULL, &(c)->no_cgroups, NULL, \
 	  "limits by rlimits and a watchdog" }
 

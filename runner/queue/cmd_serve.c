@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "runner/queue/cmd.h"
+#include "runner/queue/gate.h"
 #include "runner/tell.h"
 
 #define TASKS 256
@@ -36,7 +37,10 @@ int cmd_open(const struct cmd_common *c, struct site *h,
 		return -1;
 	*o = (struct serve_options){ .cache = c->cache,
 				     .disk_bytes = disk_mb << 20,
-				     .tasks = (uint32_t)tasks };
+				     .tasks = (uint32_t)tasks,
+				     .policy = c->policy };
+	if (c->policy && gate_check(c->policy, e) < 0)
+		return -1;
 	if (site_open(h, &ho, e) == 0 && site_try(h, e) == 0)
 		return 0;
 	site_close(h);

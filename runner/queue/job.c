@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "core/buf.h"
+#include "runner/queue/gate.h"
 #include "runner/queue/jobfile.h"
 #include "runner/queue/pump.h"
 #include "runner/queue/serve.h"
@@ -38,6 +39,7 @@ struct job {
 	struct box box;
 	bool boxed;			/* box and scratch are in use */
 	uint64_t input_bytes;
+	struct gate gate;		/* a session's that allows network */
 };
 
 /* --- before it runs ------------------------------------------------------- */
@@ -74,9 +76,10 @@ static int check_spec(struct job *j, struct err *e)
 {
 	if (read_spec(j, e) < 0)
 		return -1;
-	if (j->spec.network)
+	if (j->spec.network && !j->s->options->policy)
 		return err_set(e, ERR_POLICY, "this session lets jobs on the "
-			       "network, which this runner never does");
+			       "network, which this runner does only by a "
+			       "policy (--policy)");
 	j->python = find_python(j->s, j->spec.runtime, e);
 	return j->python ? 0 : -1;
 }
@@ -148,6 +151,12 @@ static size_t add_mounts(struct job *j, struct plan_mount *m, size_t n)
 	if (j->packages[0])
 		m[n++] = (struct plan_mount){ PLAN_RO, j->packages,
 					      PACKAGES_DIR, 0 };
+	if (j->spec.network) {
+		m[n++] = (struct plan_mount){ PLAN_FILE,
+			buf_cstr(&j->gate.ca), GATE_BUNDLE, 0 };
+		m[n++] = (struct plan_mount){ PLAN_LINK, GATE_BUNDLE,
+					      "/etc/ssl/cert.pem", 0 };
+	}
 	m[n++] = (struct plan_mount){ PLAN_RW, j->scratch.work_path, "/work",
 				      0 };
 	m[n++] = (struct plan_mount){ PLAN_RW, j->scratch.out_path, "/out",
@@ -174,12 +183,11 @@ static struct plan_limits limits_of(const struct job *j)
 
 static int make_plan(struct job *j, struct err *e)
 {
-	static const char *const env[] = {
+	const char *env[12 + GATE_ENV] = {
 		"PATH", "/usr/bin", "HOME", "/work", "LANG", "C.UTF-8",
 		"TMPDIR", "/tmp", "AIRLOX_OUT", "/out", "MPLBACKEND", "Agg",
-		NULL
 	};
-	struct plan_mount m[PLAN_BASE + PYTHON_MOUNTS + 8];
+	struct plan_mount m[PLAN_BASE + PYTHON_MOUNTS + 8 + GATE_MOUNTS];
 	char entry[sizeof j->spec.entry + 8];
 	snprintf(entry, sizeof entry, "/work/%s", j->spec.entry);
 	/* -u: a line printed is a line seen */
@@ -188,6 +196,8 @@ static int make_plan(struct job *j, struct err *e)
 		entry, NULL
 	};
 	const struct plan_limits limits = limits_of(j);
+	if (j->spec.network)
+		gate_env(&j->gate, env + 12);
 	size_t n = plan_base(m, j->s->host->masks, limits.memory_bytes / 2);
 	n = add_mounts(j, m, n);
 	const struct plan_ask ask = {
@@ -200,6 +210,11 @@ static int make_plan(struct job *j, struct err *e)
 static int start(struct job *j, struct err *e)
 {
 	const struct site *h = j->s->host;
+	if (j->spec.network &&
+	    gate_open(&j->gate, j->s->options->policy, e) < 0)
+		return -1;
+	j->gate.doors.uid = h->uid;
+	j->gate.doors.gid = h->gid;
 	if (make_plan(j, e) < 0)
 		return -1;
 	snprintf(j->cgroup_name, sizeof j->cgroup_name,
@@ -209,6 +224,9 @@ static int start(struct job *j, struct err *e)
 		.cgroups = &h->cgroups, .cgroup_name = j->cgroup_name,
 		.seccomp = h->seccomp, .uid = h->uid, .gid = h->gid,
 		.bwrap = h->bwrap, .disk_base_bytes = j->input_bytes,
+		.prepare = j->spec.network ? doors_open : NULL,
+		.prepare_arg = &j->gate.doors,
+		.keep_fd = j->spec.network ? j->gate.doors.control : 0,
 	};
 	return box_start(&j->box, &ask, e);
 }
@@ -281,6 +299,7 @@ static int finish(struct job *j, const struct box_end *end, struct verdict *v,
 	snprintf(number, sizeof number, "%" PRIu64 "\n",
 		 (end->peak_bytes + (1 << 20) - 1) >> 20);
 	verdict_make(v, end, &j->plan.limits, j->s->host->cgroups.kind);
+	gate_close(&j->gate, v);
 	if (end->how != BOX_BROKEN && !v->cancelled && collect(j, v, e) < 0)
 		return -1;
 	tell_note("job %s: %s%s%s; %" PRIu64 " ms, %.*s MB, %s", j->name,
@@ -303,6 +322,7 @@ static int finish(struct job *j, const struct box_end *end, struct verdict *v,
 
 static void clean_up(struct job *j)
 {
+	gate_close(&j->gate, NULL);
 	if (j->box.keeper > 0)
 		box_free(&j->box);
 	else if (j->boxed) {
@@ -367,7 +387,9 @@ static int serve_job(struct job *j, struct err *e)
 int job_serve(struct server *s, const char *name, struct err *e)
 {
 	struct job j = { .s = s, .name = name, .dir = -1,
-			 .box = { .keeper = -1 } };
+			 .box = { .keeper = -1 },
+			 .gate = { .broker = -1, .account = -1,
+				   .doors = { .control = -1 } } };
 	s->jobs++;
 	j.dir = openat(s->queue, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
 		       O_CLOEXEC);

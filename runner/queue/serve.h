@@ -21,6 +21,8 @@ struct serve_options {
 	const char *cache;	/* of packages; NULL: the default place */
 	uint64_t disk_bytes;	/* what a job may write; 0: by its limits */
 	uint32_t tasks;		/* processes and threads of a job */
+	const char *policy;	/* what jobs on the network may reach, or NULL:
+				 * they are refused */
 };
 
 struct server {

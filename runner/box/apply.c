@@ -38,7 +38,8 @@ const char *apply_refuses(const struct change *c)
 		return "it is a link";
 	if (!S_ISREG(n->mode))
 		return "it is no regular file";
-	return n->sha256[0] ? NULL : "it is too large";
+	return n->sha256[0] ? NULL : "it is too large, or "
+				   "could not be read";
 }
 
 bool apply_is_risky(const struct change *c)

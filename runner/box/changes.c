@@ -121,7 +121,7 @@ static void put_hash(struct buf *out, const char *key,
 {
 	if (n && S_ISREG(n->mode))
 		json_put_key_string(out, key, bytes_str(n->sha256[0] ?
-				    n->sha256 : "too large to be read"));
+				    n->sha256 : "not read"));
 }
 
 void change_put(struct buf *out, const struct change *c, const char *at)

@@ -119,7 +119,8 @@ static void do_one(struct taker *t, struct change *c)
 static const char *refusal(const char *why)
 {
 	return !strcmp(why, "it is a link") ? "no: it is a link" :
-	       !strcmp(why, "it is too large") ? "no: it is too large" :
+	       !strncmp(why, "it is too large", 15) ?
+	       "no: it is too large, or could not be read" :
 	       !strcmp(why, "it is no regular file") ?
 	       "no: it is no regular file" :
 	       "no: its name has characters that cannot be seen";

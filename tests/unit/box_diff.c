@@ -41,7 +41,9 @@ static int leads(struct bytes was, struct bytes is, struct bytes diff)
 		size_t n = lf ? (size_t)(lf - p) + 1 : (size_t)(end - p);
 		unsigned long a = 0, a_n = 0;
 		bool cut = p + n < end && p[n] == '\\';
-		if (sscanf(p, "@@ -%lu,%lu", &a, &a_n) == 2 && p[0] == '@') {
+		char head[64];
+		snprintf(head, sizeof head, "%.*s", n < 63 ? (int)n : 63, p);
+		if (sscanf(head, "@@ -%lu,%lu", &a, &a_n) == 2) {
 			size_t to = a_n ? a - 1 : a;
 			while (line < to && at < was.n) {
 				const uint8_t *e = memchr(was.p + at, '\n',

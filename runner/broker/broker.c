@@ -13,6 +13,7 @@
 
 #define EVENTS 128
 #define TICK_MS 1000
+#define LATE_MS 20	/* an end may wait so long to be written */
 #define PACKET_MAX 8192
 
 const char *broker_door_word(enum door_kind k)
@@ -171,6 +172,7 @@ static void tick(struct broker *b)
 {
 	refill(b, b->now_ms - b->ticked_ms);
 	b->ticked_ms = b->now_ms;
+	egress_flush(&b->egress);
 	for (struct conn *c = b->conns, *next; c; c = next) {
 		next = c->next;
 		conn_tick(c);
@@ -214,8 +216,11 @@ static void work_again(struct broker *b)
 static void turn(struct broker *b)
 {
 	struct epoll_event ev[EVENTS];
-	int n = epoll_wait(b->epfd, ev, EVENTS, b->again ? 0 : TICK_MS);
+	int wait_ms = b->again ? 0 : b->egress.late.len ? LATE_MS : TICK_MS;
+	int n = epoll_wait(b->epfd, ev, EVENTS, wait_ms);
 	b->now_ms = clock_ms();
+	if (n == 0)
+		egress_flush(&b->egress);
 	for (int i = 0; i < n; i++) {
 		struct watch *w = ev[i].data.ptr;
 		if (w->fd >= 0)
@@ -235,6 +240,8 @@ static void close_all(struct broker *b)
 	bury(b);
 	for (size_t i = 0; i < b->door_n; i++)
 		close(b->door[i].watch.fd);
+	egress_flush(&b->egress);
+	buf_free(&b->egress.late);
 }
 
 /* --- start and end --- */

@@ -25,6 +25,7 @@ static void ready(struct watch *w, uint32_t events)
 	struct side *s = (struct side *)w;
 	struct conn *c = (struct conn *)((char *)s -
 					 offsetof(struct conn, client));
+	side_seen(s, events);
 	if (events & EPOLLERR)
 		s->broken = true;
 	conn_work(c);
@@ -46,6 +47,7 @@ void conn_new(struct broker *b, int fd, enum door_kind door)
 	c->door = door;
 	c->id = ++b->next_id;
 	c->client.watch = (struct watch){ .fd = -1, .ready = ready };
+	c->client.ready = true;
 	c->up.watch.fd = -1;
 	if (watch_add(&c->client.watch, b->epfd, fd, EPOLLIN) < 0) {
 		close(fd);
@@ -193,8 +195,8 @@ static void arm(struct conn *c)
 	else if (c->state == CONN_UPSHAKE)
 		watch_arm(&c->up.watch, tls_wants_write(c->up.tls) ?
 			  EPOLLOUT : EPOLLIN);
-	else
-		side_arm(&c->up, up_room(c) > 0);
+	else	/* between requests its end is heard of */
+		side_arm(&c->up, up_room(c) > 0 || c->state == CONN_HEAD);
 }
 
 static void queue(struct conn *c)
@@ -222,11 +224,14 @@ void conn_work(struct conn *c)
 		arm(c);
 }
 
-/* An upstream that is idle between requests, and closed meanwhile, goes. */
+/* What is idle between requests holds no memory, and no upstream for long. */
 static void tick_idle(struct conn *c)
 {
-	if (c->state == CONN_HEAD && side_is_open(&c->up) &&
-	    c->b->now_ms - c->moved_ms > 30000)
+	if (c->state != CONN_HEAD || c->b->now_ms - c->moved_ms < 1000)
+		return;
+	side_rest(&c->client);
+	side_rest(&c->up);
+	if (side_is_open(&c->up) && c->b->now_ms - c->moved_ms > 30000)
 		side_close(&c->up);
 }
 

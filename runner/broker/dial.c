@@ -30,6 +30,9 @@ static bool is_warm(struct conn *c)
 	    c->up.in.len || c->up_tls != r->ask.tls ||
 	    c->up_port != r->ask.port || !host_same(&c->up_host, &r->host))
 		return false;
+	/* where it cannot be sent twice, one is asked once more */
+	if (!c->up.ready && (r->holds || r->from.framing == HTTP_NONE))
+		return true;
 	ssize_t n = recv(c->up.watch.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
 	return n < 0 && errno == EAGAIN;
 }
@@ -88,7 +91,8 @@ static int try_address(struct conn *c, const struct addr *a)
 		return -1;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	addr_text(c->up_text, a);
-	c->up = (struct side){ .watch = { .fd = -1, .ready = ready } };
+	c->up = (struct side){ .watch = { .fd = -1, .ready = ready },
+			       .ready = true };
 	if ((connect(fd, (struct sockaddr *)&ss, size) < 0 &&
 	     errno != EINPROGRESS) ||
 	    watch_add(&c->up.watch, c->b->epfd, fd, EPOLLOUT) < 0) {
@@ -170,7 +174,11 @@ static void ready(struct watch *w, uint32_t events)
 	struct side *s = (struct side *)w;
 	struct conn *c = (struct conn *)((char *)s -
 					 offsetof(struct conn, up));
+	side_seen(s, events);
 	if (events & EPOLLERR && c->state != CONN_DIAL)
 		s->broken = true;
+	/* its end, or what nobody asked for */
+	if (c->state == CONN_HEAD || c->state == CONN_HOLD)
+		side_close(s);
 	conn_work(c);
 }

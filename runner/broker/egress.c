@@ -9,6 +9,7 @@
 #include "runner/broker/egress.h"
 
 #define PATH_SHOWN 512u
+#define LATE_MAX 16384u
 
 static void put_text(struct buf *b, const char *key, struct bytes s)
 {
@@ -57,38 +58,49 @@ static int write_all(int fd, struct bytes s)
 
 int egress_put(struct egress *g, const struct egress_line *l)
 {
-	cleanup_buf struct buf b = { 0 };
+	struct buf *b = &g->late;
 	struct bytes path = l->path;
 	bool end = !strcmp(l->event, "end");
+	size_t from = b->len;
 	if (path.n > PATH_SHOWN)
 		path.n = PATH_SHOWN;
-	buf_add_byte(&b, '{');
-	put_text(&b, "address", bytes_str(l->address ? l->address : ""));
-	put_text(&b, "decision", bytes_str(l->event));
-	put_text(&b, "door", bytes_str(l->door ? l->door : ""));
-	put_int(&b, "down", l->down_bytes);
-	put_text(&b, "host", bytes_str(l->host ? l->host->name : ""));
-	put_int(&b, "line", l->line);
-	put_text(&b, "method", l->method);
-	put_int(&b, "ms", (uint64_t)l->ms);
-	put_int(&b, "n", l->n);
-	put_text(&b, "path", path);
-	put_int(&b, "port", l->host ? l->port : 0);
-	put_text(&b, "reason", bytes_str(l->why ? l->why : ""));
-	put_int(&b, "redacted", l->redacted);
-	put_int(&b, "status", (uint64_t)l->status);
-	put_int(&b, "swapped", l->swapped);
-	put_time(&b);
+	buf_add_byte(b, '{');
+	put_text(b, "address", bytes_str(l->address ? l->address : ""));
+	put_text(b, "decision", bytes_str(l->event));
+	put_text(b, "door", bytes_str(l->door ? l->door : ""));
+	put_int(b, "down", l->down_bytes);
+	put_text(b, "host", bytes_str(l->host ? l->host->name : ""));
+	put_int(b, "line", l->line);
+	put_text(b, "method", l->method);
+	put_int(b, "ms", (uint64_t)l->ms);
+	put_int(b, "n", l->n);
+	put_text(b, "path", path);
+	put_int(b, "port", l->host ? l->port : 0);
+	put_text(b, "reason", bytes_str(l->why ? l->why : ""));
+	put_int(b, "redacted", l->redacted);
+	put_int(b, "status", (uint64_t)l->status);
+	put_int(b, "swapped", l->swapped);
+	put_time(b);
 	if (l->host && !end) {
-		json_put_key(&b, "tls");
-		buf_add_str(&b, l->tls ? "true" : "false");
+		json_put_key(b, "tls");
+		buf_add_str(b, l->tls ? "true" : "false");
 	}
-	put_int(&b, "up", l->up_bytes);
-	buf_add_str(&b, "}\n");
-	if (!buf_failed(&b))
-		redact_whole(g->redact, b.data, b.len);
-	if (buf_failed(&b) || write_all(g->fd, buf_bytes(&b)) < 0 ||
-	    (g->copy >= 0 && write_all(g->copy, buf_bytes(&b)) < 0))
+	put_int(b, "up", l->up_bytes);
+	buf_add_str(b, "}\n");
+	if (!buf_failed(b))
+		redact_whole(g->redact, b->data + from, b->len - from);
+	return end && b->len < LATE_MAX && !buf_failed(b) ? 0 :
+	       egress_flush(g);
+}
+
+int egress_flush(struct egress *g)
+{
+	struct bytes all = buf_bytes(&g->late);
+	if (buf_failed(&g->late) || write_all(g->fd, all) < 0 ||
+	    (g->copy >= 0 && write_all(g->copy, all) < 0))
 		g->failed = true;
+	if (g->failed)
+		buf_free(&g->late);
+	g->late.len = 0;
 	return g->failed ? -1 : 0;
 }

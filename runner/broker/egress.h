@@ -16,6 +16,7 @@ struct egress {
 				 * -1: there is none */
 	const struct redact_set *redact;
 	uint64_t next;		/* number of the next decision */
+	struct buf late;	/* ends, which nobody waits for */
 	bool failed;		/* a line could not be written: nothing is
 				 * allowed any more */
 };
@@ -37,7 +38,9 @@ struct egress_line {
 	int64_t ms;
 };
 
-/* 0, or -1: it could not be written. */
+/* 0, or -1: it could not be written.  An end is only kept, for the next line
+ * or egress_flush, whichever comes first; all others are written. */
 int egress_put(struct egress *g, const struct egress_line *l);
+int egress_flush(struct egress *g);
 
 #endif

@@ -316,9 +316,6 @@ static void finish(struct conn *c)
 		side_close(&c->up);
 	request_free(c);
 	conn_enter(c, close ? CONN_DRAIN : CONN_HEAD);
-	side_rest(&c->client);
-	if (side_is_open(&c->up))
-		side_rest(&c->up);
 }
 
 static void cut_off(struct conn *c, const char *why)

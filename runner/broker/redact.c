@@ -59,6 +59,18 @@ static size_t fixed_escape(const uint8_t *p, size_t n, size_t head,
 	return head + have == n ? SIZE_MAX : 0;
 }
 
+/* %25XX: an address within an address. */
+static size_t escape_twice(const uint8_t *p, size_t n, uint8_t c)
+{
+	for (size_t i = 0; i < 3; i++) {
+		if (i == n)
+			return SIZE_MAX;
+		if (p[i] != "%25"[i])
+			return 0;
+	}
+	return fixed_escape(p, n, 3, 2, c);
+}
+
 static size_t backslash_escape(const uint8_t *p, size_t n, uint8_t c)
 {
 	if (n < 2)
@@ -179,6 +191,9 @@ static enum tried match_from(struct trial *t, size_t i, size_t at)
 			if (r == NO && twin(pat->alphabet, want) != want)
 				r = match_past(t, i + 1, at, escape_len(p, n,
 						twin(pat->alphabet, want)));
+			if (r == NO)
+				r = match_past(t, i + 1, at,
+					       escape_twice(p, n, want));
 		}
 		if (r == NO && pat->alphabet == BASE64 && i)
 			r = match_past(t, i, at, line_end(p, n));

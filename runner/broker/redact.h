@@ -9,7 +9,9 @@
  *	\xXX, \c or &#N; (a percent or JSON encoder escapes what it likes);
  *	base64 with line ends in it.
  *
- * What is not covered: compressed or encrypted forms, encodings of encodings,
+ * and %XX with its own "%" written %25 again, as in an address within another.
+ *
+ * What is not covered: compressed or encrypted forms, other encodings of them,
  * case changes, and secrets cut up by whoever answers.  At the ends of a
  * base64 form up to four bits each remain.
  *

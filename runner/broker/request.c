@@ -160,6 +160,25 @@ static bool plain_credential(const struct broker *b, const struct request *r)
 	return false;
 }
 
+/* Fields by which a server may be told of another method or path than the one
+ * that was decided on. */
+static const char *find_override(const struct request *r,
+				 const struct policy_rule *rule)
+{
+	static const struct { const char *name; bool path; } t[] = {
+		{ "x-http-method-override", false },
+		{ "x-http-method", false }, { "x-method-override", false },
+		{ "x-original-url", true }, { "x-rewrite-url", true },
+		{ "x-original-uri", true },
+	};
+	for (unsigned i = 0; i < r->h.field_n; i++)
+		for (size_t k = 0; k < sizeof t / sizeof t[0]; k++)
+			if (http_is(r->h.field[i].name, t[k].name) &&
+			    (t[k].path ? rule->paths.n : rule->methods.n))
+				return t[k].name;
+	return NULL;
+}
+
 /* The decision.  False when the answer is no, and on its way. */
 static bool decide(struct conn *c)
 {
@@ -172,8 +191,12 @@ static bool decide(struct conn *c)
 		answer_deny(c, trace ? 405 : 403, "%s", a.why);
 		return false;
 	}
-	const char *limit = over_limit(c->b);
-	if (limit)
+	const char *override = find_override(r, a.rule);
+	const char *limit = override ? NULL : over_limit(c->b);
+	if (override)
+		answer_deny(c, 403, "%s is not let through where a rule names "
+			    "methods or paths", override);
+	else if (limit)
 		answer_deny(c, 429, "%s", limit);
 	else if (plain_credential(c->b, r))
 		answer_deny(c, 403, "a credential of this host does not go "

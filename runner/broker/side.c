@@ -20,7 +20,8 @@ int watch_add(struct watch *w, int epfd, int fd, uint32_t events)
 
 void watch_arm(struct watch *w, uint32_t events)
 {
-	struct epoll_event ev = { .events = events, .data.ptr = w };
+	struct epoll_event ev = { .events = events ? events : EPOLLET,
+				  .data.ptr = w };
 	if (w->fd >= 0 && events != w->armed &&
 	    epoll_ctl(w->epfd, EPOLL_CTL_MOD, w->fd, &ev) == 0)
 		w->armed = events;
@@ -31,15 +32,26 @@ static ssize_t receive(struct side *s, void *p, size_t n)
 	return s->tls ? tls_recv(s->tls, p, n) : recv(s->watch.fd, p, n, 0);
 }
 
+static bool is_pending(const struct side *s)
+{
+	return s->tls && tls_pending(s->tls);
+}
+
 bool side_fill(struct side *s, size_t max)
 {
 	bool any = false;
-	while (!s->eof && !s->broken && s->in.len < max) {
+	while (!s->eof && !s->broken && s->in.len < max &&
+	       (s->ready || is_pending(s))) {
 		uint8_t *to = buf_room(&s->in, SIDE_READ);
 		ssize_t n = to ? receive(s, to, SIDE_READ) : -1;
-		if (n < 0 && to && (errno == EAGAIN || errno == EINTR))
+		if (n < 0 && to && (errno == EAGAIN || errno == EINTR)) {
+			s->ready = errno == EINTR;
 			break;
+		}
 		any = true;
+		/* less than was asked for is all there is */
+		if (n > 0 && n < (ssize_t)SIDE_READ && !is_pending(s))
+			s->ready = false;
 		if (n > 0)
 			s->in.len += (size_t)n;
 		else if (n == 0)
@@ -74,9 +86,19 @@ bool side_flush(struct side *s)
 	return any;
 }
 
+void side_seen(struct side *s, uint32_t events)
+{
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+		s->ready = true;
+}
+
+/* Where nothing is wanted now, it stays armed until something comes: most
+ * often something is wanted again before. */
 void side_arm(struct side *s, bool reads)
 {
 	uint32_t events = 0;
+	if (!s->ready && s->watch.armed & EPOLLIN)
+		reads = true;
 	if (reads && !s->eof && !s->broken)
 		events |= EPOLLIN;
 	if (side_pending(s) || (s->tls && tls_wants_write(s->tls)))
@@ -111,4 +133,6 @@ void side_rest(struct side *s)
 		buf_free(&s->in);
 	if (s->out.len == 0)
 		buf_free(&s->out);
+	if (s->tls)
+		tls_rest(s->tls);
 }

@@ -17,6 +17,7 @@ struct watch {
 };
 /* Takes no descriptor over.  -1: the system has no room. */
 int watch_add(struct watch *w, int epfd, int fd, uint32_t events);
+/* 0: what is always told, a hang-up, is told once. */
 void watch_arm(struct watch *w, uint32_t events);
 
 #define SIDE_READ (16u * 1024)	/* at once */
@@ -29,6 +30,8 @@ struct side {
 	size_t out_at;		/* sent */
 	bool eof;		/* the peer will send no more */
 	bool broken;		/* reset, or TLS failed: nothing goes on */
+	bool ready;		/* there may be something to read; else the
+				 * reactor says when */
 };
 
 static inline size_t side_pending(const struct side *s)
@@ -51,5 +54,7 @@ void side_shut(struct side *s);		/* nothing more will be sent */
 void side_close(struct side *s);	/* and everything wiped; once more
 					 * does nothing */
 void side_rest(struct side *s);		/* gives back memory while idle */
+/* What the reactor says of it. */
+void side_seen(struct side *s, uint32_t events);
 
 #endif

@@ -229,8 +229,8 @@ static SSL_CTX *new_context(const SSL_METHOD *method)
 	SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET |
 			    SSL_OP_NO_COMPRESSION | SSL_OP_CLEANSE_PLAINTEXT);
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE |
-			 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-			 SSL_MODE_RELEASE_BUFFERS);
+			 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	return ctx;
 }
@@ -410,6 +410,13 @@ ssize_t tls_send(struct tls *t, const void *p, size_t n)
 	int rc = SSL_write_ex(t->ssl, p, n, &sent);
 	return verdict(t, rc, sent);
 }
+
+bool tls_pending(const struct tls *t)
+{
+	return t->ahead.len > t->ahead_at || SSL_has_pending(t->ssl);
+}
+
+void tls_rest(struct tls *t) { (void)SSL_free_buffers(t->ssl); }
 
 void tls_shutdown(struct tls *t)
 {

@@ -39,6 +39,9 @@ ssize_t tls_recv(struct tls *t, void *p, size_t n);
 ssize_t tls_send(struct tls *t, const void *p, size_t n);
 /* Whether it was room to write that the last call waited for. */
 bool tls_wants_write(const struct tls *t);
+/* Whether bytes are here that the socket does not have any more. */
+bool tls_pending(const struct tls *t);
+void tls_rest(struct tls *t);		/* gives back memory while idle */
 void tls_shutdown(struct tls *t);	/* nothing more will be sent */
 
 #endif

@@ -7,7 +7,7 @@
 static int parse_port(uint16_t *port, struct bytes s)
 {
 	unsigned v = 0;
-	if (s.n == 0 || s.n > 5)
+	if (s.n == 0 || s.n > 5 || s.p[0] == '0')
 		return -1;
 	for (size_t i = 0; i < s.n; i++) {
 		if (s.p[i] < '0' || s.p[i] > '9')

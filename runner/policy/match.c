@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clear.h"
 #include "runner/policy/match.h"
 
 bool policy_place_holds(const struct policy_place *p, const struct host *h,
@@ -77,7 +78,9 @@ bool policy_path_is_plain(struct bytes path, struct buf *plain)
 		}
 		buf_add_byte(plain, c);
 	}
-	return !buf_failed(plain) && !has_dot_segment(buf_bytes(plain));
+	/* a dot or slash of more bytes than it needs is no UTF-8 */
+	return !buf_failed(plain) && clear_utf8(buf_bytes(plain)) &&
+	       !has_dot_segment(buf_bytes(plain));
 }
 
 static bool path_holds(const char *pattern, struct bytes path)

@@ -170,6 +170,8 @@ FORMS = {
     "base64, third place": lambda s: base64.b64encode(b"ab" + s + b"c"),
     "base64url": lambda s: base64.urlsafe_b64encode(b"ab" + s),
     "percent": lambda s: urllib.parse.quote(s, safe=""),
+    "percent twice": lambda s: urllib.parse.quote(
+        urllib.parse.quote(s, safe=""), safe=""),
     "all percent": lambda s: "".join(f"%{c:02x}" for c in s),
     "json, all": lambda s: "".join(f"\\u{c:04x}" for c in s),
     "hex": lambda s: s.hex(),

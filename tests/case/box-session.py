@@ -229,8 +229,9 @@ while time.monotonic() < until:
         with open(lib.T + "/dies", "w") as f:
             f.write(out + shown)
         os._exit(0)
-    lib.wait_for(lambda: os.path.exists(alice.path("out/last.md")), "it runs",
-                 30)
+    lib.wait_for(lambda: os.path.exists(alice.path("out/last.md")) and
+                 os.getxattr(alice.path("out/last.md"),
+                             "user.airlox.state") == b"sent", "it runs", 60)
     os.kill(pid, signal.SIGKILL)
     os.wait()
     with open(lib.T + "/dies") as f:

@@ -56,6 +56,18 @@ bool apply_is_risky(const struct change *c)
 
 /* --- the way to it -------------------------------------------------------- */
 
+/* As root: the owner's of the one above. */
+static int make_dir(int at, const char *name, mode_t mode)
+{
+	struct stat st;
+	if (mkdirat(at, name, mode) < 0)
+		return -1;
+	if (geteuid() == 0 && fstat(at, &st) == 0)
+		(void)!fchownat(at, name, st.st_uid, st.st_gid,
+				AT_SYMLINK_NOFOLLOW);
+	return 0;
+}
+
 /* The directory that path is in, beneath top; name is its last part.  make:
  * what is missing is made.  -1: errno. */
 static int open_parent(int top, const char *path, const char **name, bool make,
@@ -68,7 +80,7 @@ static int open_parent(int top, const char *path, const char **name, bool make,
 		snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
 		int next = dirs_open(at, part, DIR_FLAGS);
 		if (next < 0 && errno == ENOENT && make &&
-		    mkdirat(at, part, mode) == 0)
+		    make_dir(at, part, mode) == 0)
 			next = dirs_open(at, part, DIR_FLAGS);
 		int sys = errno;
 		close(at);

@@ -16,7 +16,7 @@ static const char verify_help[] =
 	"  --json              one line of JSON\n";
 static const char show_help[] =
 	"usage: airlox-box show FILE\n\n"
-	"The parts of a record as text, one a line, if it holds.\n";
+	"The parts of a record as text, one after the other, if it holds.\n";
 
 struct options {
 	const char *file, *key;

@@ -2,6 +2,7 @@
 #include "runner/record/plain.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/clear.h"
 #include "runner/record/chain.h"
@@ -29,15 +30,43 @@ static void put_value(struct buf *out, const struct json *v)
 	clear_escape(out, v->type == JSON_STRING ? v->str : v->raw);
 }
 
+static bool is_long(const struct json *v)
+{
+	return v->type == JSON_STRING && v->str.n &&
+	       memchr(v->str.p, '\n', v->str.n);
+}
+
+/* A text of lines, below what it belongs to. */
+static void put_lines(struct buf *out, const struct json *v)
+{
+	struct bytes rest = v->str;
+	while (rest.n) {
+		const uint8_t *lf = memchr(rest.p, '\n', rest.n);
+		size_t n = lf ? (size_t)(lf - rest.p) : rest.n;
+		buf_addf(out, "%14s", "| ");
+		clear_escape(out, (struct bytes){ rest.p, n });
+		buf_add_byte(out, '\n');
+		n += lf != NULL;
+		rest.p += n;
+		rest.n -= n;
+	}
+}
+
 static void put_members(struct buf *out, const struct json *data)
 {
-	for (const struct json *v = data->child; v; v = v->next) {
+	const struct json *v;
+	for (v = data->child; v; v = v->next) {
+		if (is_long(v))
+			continue;
 		buf_add_str(out, "  ");
 		clear_escape(out, v->key);
 		buf_add_byte(out, '=');
 		put_value(out, v);
 	}
 	buf_add_byte(out, '\n');
+	for (v = data->child; v; v = v->next)
+		if (is_long(v))
+			put_lines(out, v);
 }
 
 /* A line of text a line, each with its stream. */

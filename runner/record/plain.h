@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * plain: a record for a terminal: one line a thing, escaped. */
+ * plain: a record for a terminal: one line a thing, escaped;
+ * texts of several lines below it. */
 #ifndef RUNNER_RECORD_PLAIN_H
 #define RUNNER_RECORD_PLAIN_H
 

@@ -100,11 +100,14 @@ def honest():
     lib.same(tree(), before, "without --apply nothing changes")
     lib.ok("7 files changed in the copy of" in said, said.strip())
     text = shown()
-    for line in ("change=changed  diff=@@ -18,7 +18,8 @@\\n line 17\\n"
-                 " line 18\\n line 19\\n-line 20\\n+LINE 20\\n+and more\\n",
-                 "change=removed  diff=@@ -1,1 +0,0 @@\\n-to be removed\\n  "
-                 "path=/work/gone", "change=added  diff=@@ -0,0 +1,1 @@\\n"
-                 "+new\\n  path=/work/new/a/b.txt",
+    bar = "\n" + " " * 12 + "| "
+    for line in (bar + "@@ -18,7 +18,8 @@" + bar + " line 17" + bar
+                 + " line 18" + bar + " line 19" + bar + "-line 20" + bar
+                 + "+LINE 20" + bar + "+and more" + bar,
+                 "change=removed  path=/work/gone",
+                 bar + "@@ -1,1 +0,0 @@" + bar + "-to be removed\n",
+                 "change=added  path=/work/new/a/b.txt",
+                 bar + "@@ -0,0 +1,1 @@" + bar + "+new\n",
                  "bytes=261  change=changed  path=/work/data  sha256=",
                  "change=mode  mode=644  path=/work/bin/tool"):
         lib.ok(line in text, "the record has " + line[:60])
@@ -266,7 +269,8 @@ def bound():
     lib.ok("new/a/b.txt" in tree(), "bound: it is there at once")
     text = shown()
     lib.ok("path=/src/README" in text and "+LINE 20" in text
-           and "diff=@@ -0,0 +1,1 @@\\n+own\\n  path=/work/own" in text,
+           and "change=added  path=/work/own" in text
+           and "| +own\n" in text,
            "and in the record, as the box's own /work")
 
 

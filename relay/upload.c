@@ -49,19 +49,23 @@ static struct upload *upload_new(struct conn *c, bool put)
 }
 
 /* Large blobs count from their first byte: who begins many and ends none
- * has no more of the disk than who ends them. */
-static int book(struct conn *c, struct upload *u, struct err *e)
+ * has no more of the disk than who ends them.  false: answered. */
+static bool book(struct conn *c, struct upload *u)
 {
 	struct state *st = c->loop->st;
 	struct session *s = c->req->session;
 	uint64_t most = (uint64_t)st->limits.session_bytes;
+	if (u->expected <= STORE_BLOB_MAX)
+		return true;
 	pthread_mutex_lock(&st->lock);
 	bool fits = s->blob_bytes + s->coming + u->expected <= most;
 	if (fits)
 		s->coming += u->booked = u->expected;
 	pthread_mutex_unlock(&st->lock);
-	return fits ? 0 : err_set(e, ERR_FULL, "this session is full until "
-				  "its recipients have taken what is there");
+	if (!fits)
+		reply_error(c, 507, "disk_full", "this session is full until "
+			    "its recipients have taken what is there");
+	return fits;
 }
 
 void upload_unbook(struct conn *c)
@@ -84,8 +88,7 @@ static int begin_blob(struct conn *c, struct upload *u, struct err *e)
 	}
 	int fd;
 	struct state *st = c->loop->st;
-	if (book(c, u, e) < 0 ||
-	    blob_create(st->blobs, &u->blob, &fd, e) < 0)
+	if (blob_create(st->blobs, &u->blob, &fd, e) < 0)
 		return -1;
 	u->digest = digest_new(st->pool, fd);
 	if (!u->digest) {
@@ -185,7 +188,7 @@ void upload_put_begin(struct conn *c)
 	else if (c->req->has_length && c->req->left != u->expected)
 		reply_error(c, 400, "bad_request",
 			    "not the length that was signed");
-	else if (route_transfer(c, u->expected) &&
+	else if (book(c, u) && route_transfer(c, u->expected) &&
 		 begin_blob(c, u, &e) < 0)
 		reply_err(c, &e);
 }
@@ -229,7 +232,7 @@ static void judge(struct conn *c, struct upload *u, uint64_t rest)
 		serve_job_again(c, u->id);
 	else if (rc < 0)
 		reply_error(c, 409, error, message);
-	else if (route_transfer(c, u->expected) &&
+	else if (book(c, u) && route_transfer(c, u->expected) &&
 		 begin_blob(c, u, &e) < 0)
 		reply_err(c, &e);
 }

@@ -104,13 +104,9 @@ static void hear_item(struct deliver *d, struct news *n)
 
 static void hear_want(struct deliver *d, const struct news *n)
 {
-	cleanup_buf struct buf raw = { 0 };
 	uint64_t seq;
-	if (in_envelope(d->m, n->id, &seq, &raw) < 0)
-		return;
-	struct incoming *inc = in_incoming(d->m, seq, buf_bytes(&raw));
-	if (inc)
-		lanes_push(d, TASK_RESEED, inc);
+	if (in_seq(d->m->in, n->id, &seq))
+		lanes_reseed(d, n->id, seq);
 }
 
 static void hear_job(struct mount *m, const struct news *n)

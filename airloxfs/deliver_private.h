@@ -21,7 +21,7 @@ struct task {
 	enum task_kind kind;
 	uint64_t seq;
 	struct incoming *inc;		/* until it is revealed */
-	char id[ITEM_ID + 1];		/* of one to be acknowledged */
+	char id[ITEM_ID + 1];		/* to be acknowledged, or re-seeded */
 	struct in_new *fresh;		/* verified, not yet revealed */
 	int fd;				/* its blob, until it is durable */
 	bool unsettled;
@@ -64,6 +64,7 @@ struct deliver {
 	struct queue acks;	/* revealed, and unsettled until the relay
 				 * knows: it keeps their blobs for us */
 	struct pending *pending;
+	bool to_ask;		/* one of them was added */
 	uint64_t cached;	/* bytes of blobs; counted anew at cached_ms */
 	int64_t cached_ms;	/* monotonic; 0: not yet */
 };
@@ -71,6 +72,8 @@ struct deliver {
 /* lanes.c */
 int lanes_start(struct deliver *d, struct err *e);
 void lanes_push(struct deliver *d, enum task_kind kind, struct incoming *inc);
+/* Somebody asks for it: it is given back, if we have it. */
+void lanes_reseed(struct deliver *d, const char *id, uint64_t seq);
 void lanes_applied(struct deliver *d, int64_t seq);
 void lanes_reappeared(struct deliver *d, const char *id);
 void lanes_free(struct deliver *d);

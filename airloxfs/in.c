@@ -503,6 +503,25 @@ int in_envelope(struct mount *m, const char *id, uint64_t *seq,
 	return buf_failed(out) ? -1 : 0;
 }
 
+bool in_is_own(struct in *in, const char *id)
+{
+	pthread_mutex_lock(&in->lock);
+	const struct in_item *i = in_find(in, id);
+	bool own = i && !i->at;
+	pthread_mutex_unlock(&in->lock);
+	return own;
+}
+
+bool in_seq(struct in *in, const char *id, uint64_t *seq)
+{
+	pthread_mutex_lock(&in->lock);
+	const struct in_item *i = in_find(in, id);
+	if (i)
+		*seq = i->seq;
+	pthread_mutex_unlock(&in->lock);
+	return i != NULL;
+}
+
 static struct in_item *find_word(struct in *in, const char *word)
 {
 	char *end;
@@ -539,7 +558,7 @@ int in_fetch(struct mount *m, uint64_t seq, struct err *e)
 	char id[ITEM_ID + 1] = "";
 	pthread_mutex_lock(&in->lock);
 	const struct in_item *i = find_seq(in, seq);
-	if (i)
+	if (i && i->at)
 		strcpy(id, i->id);
 	pthread_mutex_unlock(&in->lock);
 	if (*id) {

@@ -75,7 +75,11 @@ void in_pending(struct mount *m,
 void in_unacked(struct mount *m,
 		void (*each)(void *arg, uint64_t seq, const char *id),
 		void *arg);
-/* The envelope of an item by id, for a refetch or a re-seed; -1: unknown. */
+/* Whether it is known, and nothing of it is shown here: what we sent. */
+bool in_is_own(struct in *in, const char *id);
+/* The number of an item that is known, ours or not. */
+bool in_seq(struct in *in, const char *id, uint64_t *seq);
+/* The envelope of an item by id, for a refetch; -1: unknown. */
 int in_envelope(struct mount *m, const char *id, uint64_t *seq,
 		struct buf *out);
 

@@ -104,17 +104,32 @@ void lanes_push(struct deliver *d, enum task_kind kind, struct incoming *inc)
 	pthread_mutex_lock(&d->lock);
 	while (kind == TASK_NEW && q->n >= LANE_QUEUE_MAX && !d->ending)
 		pthread_cond_wait(&q->room, &d->lock);
-	if (kind == TASK_RESEED && q->n >= LANE_QUEUE_MAX) {
-		/* who asks a thousand times may ask once more */
-		pthread_mutex_unlock(&d->lock);
-		task_free(t);
-		return;
-	}
 	if (kind == TASK_NEW)
 		unsettled_put(d, t);
 	queue_put(q, t);
 	pthread_mutex_unlock(&d->lock);
 	pthread_cond_signal(&q->more);
+}
+
+void lanes_reseed(struct deliver *d, const char *id, uint64_t seq)
+{
+	struct task *t = calloc(1, sizeof *t);
+	if (!t)
+		return;
+	t->kind = TASK_RESEED;
+	t->seq = seq;
+	t->fd = -1;
+	strcpy(t->id, id);
+	pthread_mutex_lock(&d->lock);
+	/* who asks a thousand times may ask once more */
+	bool fits = d->large.n < LANE_QUEUE_MAX;
+	if (fits)
+		queue_put(&d->large, t);
+	pthread_mutex_unlock(&d->lock);
+	if (fits)
+		pthread_cond_signal(&d->large.more);
+	else
+		task_free(t);
 }
 
 static struct task *next_task(struct deliver *d, struct queue *q, bool wait)
@@ -181,6 +196,7 @@ static void add_pending(struct deliver *d, uint64_t seq, const char *id,
 	pthread_mutex_lock(&d->lock);
 	p->next = d->pending;
 	d->pending = p;
+	d->to_ask = true;
 	pthread_cond_broadcast(&d->more);
 	pthread_mutex_unlock(&d->lock);
 	mount_lock(d->m);
@@ -302,17 +318,27 @@ static int cannot_check(struct deliver *d, struct task *t, struct err *e)
 	return 0;
 }
 
+static bool may_go(void *arg, const char *id)
+{
+	return in_is_own(arg, id);
+}
+
 /* --cache-max.  Others write there too (what we send, the published client):
- * counted anew now and then, and before anything is said to be too much. */
+ * counted anew now and then, and before anything is said to be too much.  What
+ * we sent is there as a courtesy to those who come late: it goes first. */
 static bool fits(struct deliver *d, uint64_t n)
 {
 	int64_t now = clock_mono_ms();
+	uint64_t max = d->m->opt.cache_max;
 	pthread_mutex_lock(&d->lock);
-	bool fit = d->cached + n <= d->m->opt.cache_max;
+	bool fit = d->cached + n <= max;
 	if (!fit || !d->cached_ms || now - d->cached_ms > COUNT_EVERY_MS) {
 		d->cached = cache_used(d->m->peer->cache);
 		d->cached_ms = now;
-		fit = d->cached + n <= d->m->opt.cache_max;
+		if (d->cached + n > max)
+			d->cached -= cache_make_room(d->m->peer->cache,
+				d->cached + n - max, may_go, d->m->in);
+		fit = d->cached + n <= max;
 	}
 	if (fit)
 		d->cached += n;
@@ -412,13 +438,12 @@ static void wait_for_room(struct mount *m, bool *waits, const struct err *e)
 static void reseed(struct deliver *d, struct wire *w, const struct task *t)
 {
 	struct mount *m = d->m;
-	const struct item_header *h = &t->inc->env.header;
 	struct err e;
-	cleanup_fd int fd = cache_open_blob(m->peer->cache, h->id, &e);
-	if (fd < 0)
+	cleanup_fd int fd = cache_open_blob(m->peer->cache, t->id, &e);
+	int64_t n = fd < 0 ? -1 : file_size(fd, &e);
+	if (n <= 0)
 		return;
-	if (wire_blob_put(w, h->id, fd, (uint64_t)h->size + BLOB_OVERHEAD,
-			  &e) == 0)
+	if (wire_blob_put(w, t->id, fd, (uint64_t)n, &e) == 0)
 		mount_log(m, "item %llu was given back to the relay, somebody "
 			  "asked for it", (unsigned long long)t->seq);
 }
@@ -560,8 +585,9 @@ static void put_back(struct deliver *d, struct task *t)
 static bool idle(struct deliver *d)
 {
 	pthread_mutex_lock(&d->lock);
-	if (!d->ending && !d->acks.first)
+	if (!d->ending && !d->acks.first && !d->to_ask)
 		wait_until(&d->more, &d->lock, clock_mono_ms() + ACK_IDLE_MS);
+	d->to_ask = false;
 	bool on = !d->ending;
 	pthread_mutex_unlock(&d->lock);
 	return on;

@@ -345,6 +345,10 @@ void in_note_left(struct mount *m, uint64_t seq,
 
 void in_note_own(struct mount *m, uint64_t seq, const char *id)
 {
+	pthread_mutex_lock(&m->in->lock);
+	if (!in_find(m->in, id))
+		in_add(m->in, id, seq);
+	pthread_mutex_unlock(&m->in->lock);
 	in_note(m, &(struct index_record){ .kind = INDEX_OWN, .seq = seq,
 					.id = bytes_str(id) });
 }

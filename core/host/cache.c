@@ -271,6 +271,69 @@ uint64_t cache_used(const struct cache *c)
 	return used;
 }
 
+struct old_blob {
+	struct timespec at;
+	uint64_t n;
+	char id[ITEM_ID + 1];
+};
+
+static int by_age(const void *a, const void *b)
+{
+	const struct timespec *x = &((const struct old_blob *)a)->at;
+	const struct timespec *y = &((const struct old_blob *)b)->at;
+	if (x->tv_sec != y->tv_sec)
+		return x->tv_sec < y->tv_sec ? -1 : 1;
+	return x->tv_nsec < y->tv_nsec ? -1 : x->tv_nsec > y->tv_nsec;
+}
+
+static size_t list_blobs(DIR *d, struct old_blob **out,
+			 bool (*may)(void *arg, const char *item_id),
+			 void *arg)
+{
+	size_t n = 0, cap = 0;
+	struct stat st;
+	for (struct dirent *de; (de = readdir(d));) {
+		if (!item_is_id(bytes_str(de->d_name)) ||
+		    fstatat(dirfd(d), de->d_name, &st,
+			    AT_SYMLINK_NOFOLLOW) < 0 ||
+		    !S_ISREG(st.st_mode) || !may(arg, de->d_name))
+			continue;
+		if (n == cap) {
+			cap = cap ? 2 * cap : 64;
+			void *v = realloc(*out, cap * sizeof **out);
+			if (!v)
+				break;
+			*out = v;
+		}
+		struct old_blob *b = &(*out)[n++];
+		b->at = st.st_mtim;
+		b->n = (uint64_t)st.st_size;
+		strcpy(b->id, de->d_name);
+	}
+	return n;
+}
+
+uint64_t cache_make_room(struct cache *c, uint64_t n,
+			 bool (*may)(void *arg, const char *item_id),
+			 void *arg)
+{
+	struct old_blob *v = NULL;
+	uint64_t gone = 0;
+	int fd = openat(c->blobs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d)
+		return 0;
+	size_t count = list_blobs(d, &v, may, arg);
+	if (count)
+		qsort(v, count, sizeof *v, by_age);
+	for (size_t i = 0; i < count && gone < n; i++)
+		if (unlinkat(c->blobs, v[i].id, 0) == 0)
+			gone += v[i].n;
+	free(v);
+	closedir(d);
+	return gone;
+}
+
 /* --- the end --- */
 
 int cache_remove(const char *root, const char *session_id, struct err *e)

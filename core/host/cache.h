@@ -57,6 +57,11 @@ int cache_settle(struct cache *c, const int *fds, size_t n, struct err *e);
 void cache_drop(struct cache *c, struct cache_stage *s);
 void cache_remove_blob(struct cache *c, const char *item_id);
 uint64_t cache_used(const struct cache *c);	/* bytes of all blobs */
+/* Removes blobs that `may` allows, the oldest first, until n bytes are gone;
+ * how many were. */
+uint64_t cache_make_room(struct cache *c, uint64_t n,
+			 bool (*may)(void *arg, const char *item_id),
+			 void *arg);
 
 /* The whole directory: the session is over. */
 int cache_remove(const char *root, const char *session_id, struct err *e);

@@ -57,6 +57,29 @@ for size in 0 x 5Q 99999999999T 1MM -1; do
 done
 pass 'sizes that are none'
 
+say 'what was sent gives way, and is given back to who comes late'
+as alice2 "$AIRLOXFS" create --relay "$URL" --as alice2 --json >"$T/two.json" ||
+	fail create
+link_of() { json_get "invites.$1" <"$T/two.json"; }
+mount_at alice2 "$(link_of owner)" "$T/a2" --cache-max 2M
+mount_at bob2 "$(link_of sender)" "$T/b2"
+cp "$T/one.bin" "$T/two.bin" "$T/a2/out/" || fail cp
+arrives "$T/b2" one.bin >/dev/null
+arrives "$T/b2" two.bin >/dev/null
+assert_wait "[ \$(grep -c '\"evicted\"' '$T/a2/audit') = 2 ]"
+umount_at "$T/b2"
+mount_at carol2 "$(link_of observer)" "$T/c2"
+assert_cmp "$T/one.bin" "$(arrives "$T/c2" one.bin)"
+assert_cmp "$T/two.bin" "$(arrives "$T/c2" two.bin)"
+assert_eq "$(grep -c 'was given back' "$T/a2/log")" 2 'given back'
+mount_at bob2 "$(link_of sender)" "$T/b2"
+cp "$T/three.bin" "$T/b2/out/" || fail cp
+assert_cmp "$T/three.bin" "$(arrives "$T/a2" three.bin)"
+assert_eq "$(ls "$T"/peers/alice2/.cache/airlox/*/blobs | wc -l)" 2 \
+	'one of what was sent is gone'
+umount_at "$T/a2"; umount_at "$T/b2"; umount_at "$T/c2"
+pass 'what was sent makes room for what comes'
+
 say 'the disk of the cache is nearly full'
 mkdir "$T/small/c" "$T/small/s"
 mount_small() { # NAME: cache and state on the small disk

@@ -388,6 +388,8 @@ static void handed(void *arg, uint64_t done)
 static int try_post(struct outbox *o, struct post *p, struct wire *w,
 		    uint64_t *seq, bool *gone, struct err *e)
 {
+	/* rm takes back what the relay cannot have: be sure, when in doubt */
+	wire_set_apart(w, p->tries || !is_online(o->m));
 	int rc = peer_post(w, &p->sealed, seq, handed, p, e);
 	pthread_mutex_lock(&o->lock);
 	p->wire = NULL;

@@ -221,6 +221,18 @@ umount_at() {
 	forget_mount "$dir"
 }
 
+# A sends by way of the shim, B watches; `through` is A's link.
+pair_through_shim() {
+	need_fuse
+	relay_start
+	session_new
+	shim_start
+	through=$(sed "s|$RELAY_URL|$URL|" <<<"$SENDER")
+	mount_at alice "$through" "$T/a"
+	mount_at bob "$OBSERVER" "$T/b"
+	A=$T/a B=$T/b
+}
+
 # --- items -----------------------------------------------------------------
 
 # The entry of in/ whose name ends so; "" while there is none.

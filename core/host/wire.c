@@ -25,6 +25,7 @@ struct wire {
 	char word[32];
 	int64_t retry_after_ms;
 	bool held;		/* the last stream gave nothing */
+	bool apart;
 };
 
 struct wire *wire_new(const char *base_url, const char *session_id,
@@ -65,6 +66,7 @@ void wire_set_patience(struct wire *w, int connect_ms, int stall_ms)
 	w->stall_ms = stall_ms;
 }
 
+void wire_set_apart(struct wire *w, bool apart) { w->apart = apart; }
 void wire_set_total(struct wire *w, int total_ms) { w->total_ms = total_ms; }
 void wire_abort(struct wire *w) { rest_abort(w->rest); }
 void wire_resume(struct wire *w) { rest_resume(w->rest); }
@@ -438,7 +440,7 @@ int wire_post_frame(struct wire *w, const char *tail,
 		.answer = answer, .answer_max = SMALL_MAX,
 		.leaves_arg = &f, .read_arg = &f, .body_n = f.total,
 	};
-	if (f.total > FRAME_SMALL) {
+	if (f.total > FRAME_SMALL || w->apart) {
 		c.read = frame_read;
 		c.rewind = frame_rewind;
 	} else if (frame_whole(&f, &whole, e) < 0) {

@@ -20,6 +20,10 @@ int wire_set_token(struct wire *w, const char *token, struct err *e);
 /* How long a call may wait: for a connection, and without a byte moving.
  * 0 keeps the default (10 s, 30 s). */
 void wire_set_patience(struct wire *w, int connect_ms, int stall_ms);
+/* From now on an item's frame follows its request's head, as a large one
+ * always does, instead of leaving with it: where the network fails, whoever
+ * answers a connection and drops it has had nothing of the item. */
+void wire_set_apart(struct wire *w, bool apart);
 /* Ends each later call after so long, 0 never. */
 void wire_set_total(struct wire *w, int total_ms);
 void wire_abort(struct wire *w);	/* any thread; sticky, see rest_abort */

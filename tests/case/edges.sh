@@ -5,14 +5,7 @@
 # Goal: the edges of writing: what fails leaves a draft that can still be
 # sent, what is sent again shows the newest, what waits holds up nobody.
 . "$TOP/tests/lib.sh"
-need_fuse
-relay_start
-session_new
-shim_start
-through=$(sed "s|$RELAY_URL|$URL|" <<<"$SENDER")
-mount_at alice "$through" "$T/a"
-mount_at bob "$OBSERVER" "$T/b"
-A=$T/a B=$T/b
+pair_through_shim
 settle "$A" "$B"
 
 say 'a rename to a name that cannot be sent'

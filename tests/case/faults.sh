@@ -5,14 +5,7 @@
 # Goal: M2, M4, M6, M10, W2, W3, W7 and R2 of the cases: what users of such
 # mounts met elsewhere does not happen here.
 . "$TOP/tests/lib.sh"
-need_fuse
-relay_start
-session_new
-shim_start
-through=$(sed "s|$RELAY_URL|$URL|" <<<"$SENDER")
-mount_at alice "$through" "$T/a"
-mount_at bob "$OBSERVER" "$T/b"
-A=$T/a B=$T/b
+pair_through_shim
 queued() { sed -n 's/^queued //p' "$A/status"; }
 online() { assert_wait "grep -q '^online' '$A/status'" 60; }
 

@@ -5,14 +5,7 @@
 # Goal: a writer that is killed sends nothing half; a daemon that is killed
 # loses nothing, sends nothing twice, and leaves no dead mount behind.
 . "$TOP/tests/lib.sh"
-need_fuse
-relay_start
-session_new
-shim_start
-through=$(sed "s|$RELAY_URL|$URL|" <<<"$SENDER")
-mount_at alice "$through" "$T/a"
-mount_at bob "$OBSERVER" "$T/b"
-A=$T/a B=$T/b
+pair_through_shim
 mkfifo "$T/pipe"
 
 for sig in KILL TERM INT HUP; do

@@ -5,14 +5,7 @@
 # Goal: the relay restarts, the network goes and comes back, the mount is
 # restarted or killed: what was queued arrives exactly once.
 . "$TOP/tests/lib.sh"
-need_fuse
-relay_start
-session_new
-shim_start
-through=$(sed "s|$RELAY_URL|$URL|" <<<"$SENDER")
-mount_at alice "$through" "$T/a"
-mount_at bob "$OBSERVER" "$T/b"
-A=$T/a B=$T/b
+pair_through_shim
 
 write() { # NAME: rc 0, within what design.md allows
 	local start=$SECONDS

@@ -5,14 +5,7 @@
 # Goal: what was taken back stays so, also when the daemon is killed in the
 # next moment; and a record that was written anew shows the newest.
 . "$TOP/tests/lib.sh"
-need_fuse
-relay_start
-session_new
-shim_start
-through=$(sed "s|$RELAY_URL|$URL|" <<<"$SENDER")
-mount_at alice "$through" "$T/a"
-mount_at bob "$OBSERVER" "$T/b"
-A=$T/a B=$T/b
+pair_through_shim
 settle "$A" "$B"
 
 kill_and_mount() { # [flags]

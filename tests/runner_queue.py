@@ -167,7 +167,7 @@ class Queue:
                        check=True)
         return left
 
-    def submit(self, code, inputs=(), **more):
+    def submit(self, code, inputs=(), withdrawn=False, **more):
         self.count += 1
         spec = {"created_ms": 1, "entry": "main.py", "job": "j",
                 "memory_mb": 512, "network": False,
@@ -179,6 +179,8 @@ class Queue:
         tmp = f"{self.top}/{name}"
         os.makedirs(tmp + "/work")
         os.mkdir(tmp + "/out")
+        if withdrawn:               # no claim can be written
+            os.mkdir(tmp + "/ctl")
         for path, text in [("main.py", code), *dict(inputs).items()]:
             self.write(f"{tmp}/work/{path}", text)
         self.write(tmp + "/from", "alice sender 0123456789abcdef\n")

@@ -24,6 +24,8 @@
 #define ENTRIES 50000
 #define FILES 1024
 #define MIN_DISK_BYTES (UINT64_C(1) << 30)
+#define EARLY_ENTRIES 100	/* of work/, see is_small */
+#define EARLY_BYTES (8 << 20)
 #define CLAIM_TRIES 28		/* a second each: then it is too late */
 
 struct job {
@@ -82,6 +84,19 @@ static int check_spec(struct job *j, struct err *e)
 			       "policy (--policy)");
 	j->python = find_python(j->s, j->spec.runtime, e);
 	return j->python ? 0 : -1;
+}
+
+/* Whether its sandbox may be made while the job is not ours yet: there is
+ * little to copy, nothing to download, and no broker to start. */
+static bool is_small(const struct job *j)
+{
+	struct dirs_use use = { 0 };
+	cleanup_fd int work = openat(j->dir, "work", O_RDONLY | O_DIRECTORY |
+				     O_NOFOLLOW | O_CLOEXEC);
+	if (work < 0 || j->spec.requirements.n || j->spec.network)
+		return false;
+	dirs_measure(work, EARLY_ENTRIES, &use);
+	return use.entries <= EARLY_ENTRIES && use.bytes <= EARLY_BYTES;
 }
 
 /* 1: it was withdrawn. */
@@ -227,6 +242,7 @@ static int start(struct job *j, struct err *e)
 		.prepare = j->spec.network ? doors_open : NULL,
 		.prepare_arg = &j->gate.doors,
 		.keep_fd = j->spec.network ? j->gate.doors.control : 0,
+		.hold = true,
 	};
 	return box_start(&j->box, &ask, e);
 }
@@ -360,23 +376,33 @@ static int end_with(struct job *j, const char *verb, const struct err *why,
 	return -1;
 }
 
+static int prepare(struct job *j, struct err *e)
+{
+	return prepare_packages(j, e) < 0 || copy_work(j, e) < 0 ||
+	       start(j, e) < 0 ? -1 : 0;
+}
+
 static int serve_job(struct job *j, struct err *e)
 {
 	struct box_end end = { .how = BOX_BROKEN };
 	struct verdict v = { 0 };
-	struct err why = { 0 };
+	struct err why = { 0 }, early = { 0 };
 
 	if (check_spec(j, &why) < 0)
 		return end_with(j, "refuse", &why, e);
+	/* The relay takes its time to answer a claim, a sandbox to be made. */
+	bool made = is_small(j) && prepare(j, &early) == 0;
 	if (claim(j, &why) != 0) {
 		tell_note("job %s: not claimed: %s", j->name, why.why);
 		return why.sys == ENOTCONN ? err_set(e, ERR_GONE, "%s",
 						     why.why) : 0;
 	}
 	say_start(j);
-	if (prepare_packages(j, &why) < 0 || copy_work(j, &why) < 0 ||
-	    start(j, &why) < 0)
+	if (early.code != ERR_NONE)
+		return end_with(j, "failed", &early, e);
+	if (!made && prepare(j, &why) < 0)
 		return end_with(j, "failed", &why, e);
+	box_go(&j->box);
 	int r = run(j, &end, &v, &why);
 	if (r == 0)
 		r = finish(j, &end, &v, &why);

@@ -74,6 +74,12 @@ int box_start(struct box *b, const struct box_ask *ask, struct err *e)
 	return b->keeper < 0 ? err_sys(e, "cannot start a keeper") : 0;
 }
 
+void box_go(struct box *b)
+{
+	static const char word = BOX_GO;
+	(void)send(b->control, &word, 1, MSG_NOSIGNAL);
+}
+
 void box_kill(struct box *b)
 {
 	(void)send(b->control, "k", 1, MSG_NOSIGNAL | MSG_DONTWAIT);

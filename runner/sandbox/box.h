@@ -62,6 +62,7 @@ struct box_ask {
 	void *prepare_arg;
 	int keep_fd;
 	bool talks;		/* its standard input is a pipe, else empty */
+	bool hold;		/* all is made, nothing runs before box_go */
 };
 
 struct box {
@@ -75,6 +76,7 @@ struct box {
 
 /* 0 once the keeper runs; whether bubblewrap starts is in the box_end. */
 int box_start(struct box *b, const struct box_ask *ask, struct err *e);
+void box_go(struct box *b);	/* its time begins; only where it is held */
 void box_kill(struct box *b);
 /* Once control is readable: how it ended. */
 void box_ended(struct box *b, struct box_end *end);

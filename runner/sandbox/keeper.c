@@ -214,6 +214,18 @@ static void note_use(struct keeper *k)
 		k->end.out_of_memory = true;
 }
 
+/* False when the owner wants an end instead. */
+static bool await_go(struct keeper *k)
+{
+	char word = 0;
+	ssize_t n;
+	do
+		n = recv(k->control, &word, 1, 0);
+	while (n < 0 && errno == EINTR);
+	k->owner = n > 0;
+	return n == 1 && word == BOX_GO;
+}
+
 static enum box_how start(struct keeper *k, const int io[3])
 {
 	int code = spawn_bwrap(&k->box, k->ask, k->cgroup, io, NULL);
@@ -225,12 +237,14 @@ static enum box_how start(struct keeper *k, const int io[3])
 		return BOX_BROKEN;
 	pid_t first = spawn_first(&k->box);
 	k->first = first > 1 ? first : 0;
-	k->start_ms = now_ms();
 	if (first <= 1 || (k->ask->prepare &&
 			   k->ask->prepare(k->ask->prepare_arg, first) != 0) ||
-	    spawn_release(&k->box, first, k->ask) < 0)
+	    spawn_limit(first, k->ask) < 0)
 		return BOX_BROKEN;
-	return live(k);
+	if (k->ask->hold && !await_go(k))
+		return BOX_KILLED;
+	k->start_ms = now_ms();
+	return spawn_release(&k->box) < 0 ? BOX_BROKEN : live(k);
 }
 
 static int exit_code(int status)

@@ -290,12 +290,15 @@ static int set_as_user(pid_t first, const struct box_ask *ask)
 	return pid > 0 && status == 0 ? 0 : -1;
 }
 
-int spawn_release(struct spawned *s, pid_t first, const struct box_ask *ask)
+int spawn_limit(pid_t first, const struct box_ask *ask)
 {
-	if (set_inside(first, ask->plan) < 0 &&
-	    (errno != EPERM || geteuid() != 0 ||
-	     set_as_user(first, ask) < 0))
-		return -1;
+	return set_inside(first, ask->plan) == 0 ||
+	       (errno == EPERM && geteuid() == 0 &&
+		set_as_user(first, ask) == 0) ? 0 : -1;
+}
+
+int spawn_release(struct spawned *s)
+{
 	ssize_t n = write(s->block, "x", 1);
 	close(s->block);
 	s->block = -1;

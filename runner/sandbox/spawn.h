@@ -25,7 +25,9 @@ int spawn_bwrap(struct spawned *s, const struct box_ask *ask,
  * it never does, because it failed. */
 pid_t spawn_first(const struct spawned *s);
 
-/* The limits that are set inside, and the start. */
-int spawn_release(struct spawned *s, pid_t first, const struct box_ask *ask);
+/* The limits that are set inside. */
+int spawn_limit(pid_t first, const struct box_ask *ask);
+/* The start. */
+int spawn_release(struct spawned *s);
 
 #endif

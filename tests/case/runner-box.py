@@ -228,6 +228,11 @@ def check_words(q):
     job = q.run("print(1)", timeout_s=0)
     ok(job.end == "refuse" and "timeout_s" in job.reason,
        f"a bad spec: {job.reason}")
+    job = q.submit("open('/out/ran', 'w')", withdrawn=True)
+    ok(rq.wait_until(lambda: "not claimed" in q.said()) and
+       rq.wait_until(lambda: not os.listdir(q.scratch)) and
+       not os.path.exists(job.path + "/stdout"),
+       "one that was withdrawn while its sandbox was made never runs")
     job = q.run("import os, sys; os.kill(os.getpid(), 11)")
     ok(job.end == "done" and job.code == 139, f"a signal: {job.code}")
     job = q.run("raise SystemExit(7)")

@@ -365,28 +365,39 @@ static void begin(struct talk *t)
 	t->ready = -1;
 }
 
-static void fill(const struct talk *t, struct pollfd p[5])
+#define FDS 6
+
+static void fill(const struct talk *t, struct pollfd p[FDS])
 {
 	const struct box *b = &t->launch.box;
-	const int fds[5] = { b->out, b->err, b->control, t->asks.answer,
-			     t->out.len ? b->in : -1 };
-	for (int i = 0; i < 5; i++) {
+	const int fds[FDS] = { b->out, b->err, b->control, t->asks.answer,
+			       t->out.len ? b->in : -1,
+			       t->launch.way.control };
+	for (int i = 0; i < FDS; i++) {
 		if (p[i].fd != -2)
 			p[i].fd = fds[i];
-		p[i].events = i == 4 ? POLLOUT : POLLIN;
+		p[i].events = i == 4 ? POLLOUT : i == 5 ? 0 : POLLIN;
 		p[i].revents = 0;
 	}
+}
+
+/* Without a broker nothing is decided and nothing written down. */
+static void lose_broker(struct talk *t)
+{
+	t->lost = t->killed = t->ends = true;
+	on_notice(t, bytes_str("the broker has ended: the box is stopped"));
+	box_kill(&t->launch.box);
 }
 
 static void drive(struct launch *l, struct box_end *end)
 {
 	struct talk *t = of(l);
-	struct pollfd p[5] = { { 0 } };
+	struct pollfd p[FDS] = { { 0 } };
 	bool over = false;
 	begin(t);
 	while (!over || p[0].fd != -2 || p[1].fd != -2) {
 		fill(t, p);
-		if (poll(p, 5, TICK_MS) < 0 && errno != EINTR)
+		if (poll(p, FDS, TICK_MS) < 0 && errno != EINTR)
 			break;
 		if (p[0].fd >= 0 && p[0].revents && !read_box(t))
 			p[0].fd = -2;
@@ -396,6 +407,10 @@ static void drive(struct launch *l, struct box_end *end)
 			box_ended(&l->box, end);
 			over = true;
 			p[2].fd = -2;
+		}
+		if (!over && p[5].fd >= 0 && p[5].revents) {
+			p[5].fd = -2;
+			lose_broker(t);
 		}
 		answer_questions(t);
 		if (!over)
@@ -436,6 +451,8 @@ static int verdict(struct launch *l, const struct box_end *end)
 	enum acp_state s = acp_state(t->acp);
 	if (s == ACP_DONE)
 		return by_reason(t);
+	if (t->lost)
+		return err_exit(ERR_SYS);
 	if (end->how != BOX_EXITED && end->how != BOX_KILLED)
 		return launch_verdict(end);
 	if (s == ACP_BROKEN) {

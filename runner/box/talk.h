@@ -31,7 +31,7 @@ struct talk {
 	struct asks asks;
 	struct { unsigned tag, offers; } fresh[ASK_MAX];
 	size_t fresh_n;		/* auto_allow: to be answered */
-	bool ends, killed, over, named;
+	bool ends, killed, over, named, lost;
 	int code;		/* the agent's own */
 };
 

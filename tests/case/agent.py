@@ -8,6 +8,7 @@ terminal is gone."""
 import glob
 import os
 import pty
+import random
 import re
 import signal
 import subprocess
@@ -62,7 +63,9 @@ def end(child, status=0, name=""):
 
 
 def box(*words, status=0):
-    return end(begin(BOX, *words), status, words[0])
+    child = begin(BOX, *words)
+    return end(child, child.wait(60 * lib.SLOW) if status is None else
+               status, words[0])
 
 
 def detached(steps, *flags, policy="p"):
@@ -271,6 +274,48 @@ def killed():
     lib.ok("may it? x" in box("show", record)[0], "and has the question")
 
 
+def ours():
+    """{pid: name} of what runs consist of."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                name, rest = f.read().split(" (", 1)[1].rsplit(") ", 1)
+            with open(f"/proc/{pid}/cmdline") as f:
+                words = f.read().split("\0")
+        except OSError:
+            continue
+        if rest[0] not in "ZX" and int(pid) > 2 and (
+                name.startswith(("airlox", "bwrap", "sleep"))
+                or words[1:2] == [lib.T + "/agent.py"]):
+            found[int(pid)] = name
+    return found
+
+
+def kills(count):
+    """Whichever of its processes is killed, and when: it ends, or stop ends
+    it, and reap clears what it left.  KILLS=N for more, SEED=N for the same."""
+    seed = int(os.environ.get("SEED") or time.time_ns() % 10 ** 6)
+    dice = random.Random(seed)
+    for i in range(count):
+        run = detached(["shell sleep 300 &", "ask x", "deaf"])
+        view = begin(BOX, "attach", run)
+        time.sleep(dice.random() * 0.3)
+        alive = ours()
+        victim = dice.choice(sorted(set(alive) - {view.pid}))
+        try:
+            os.kill(victim, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        box("stop", run, status=None)
+        view.communicate(timeout=60 * lib.SLOW)
+        box("reap", "--yes")
+        lib.wait_for(lambda: not ours(), f"SEED={seed}: kill {i} of "
+                     f"{alive[victim]}: nothing is left: {ours()}",
+                     20 * lib.SLOW)
+        lib.same(os.listdir(RUNS), [], f"kill {i}, of {alive[victim]}")
+
+
 def ready():
     """The policies of docs/policy name what they need, and nothing risky."""
     stubs = lib.T + "/stubs"
@@ -337,6 +382,8 @@ def main():
     by_terminal()
     stopped()
     killed()
+    kills(int(os.environ.get("KILLS") or
+              (100 if os.environ.get("SOAK") else 2)))
     lib.same(os.listdir(RUNS), [], "no run is left")
 
 

@@ -209,6 +209,7 @@ install: all
 	$(Q)$(call put,$(programs),$(BINDIR),755)
 	$(Q)$(foreach s,$(man_sections),$(call put,$(wildcard man/*.$(s)),$(MANDIR)/man$(s)) &&) :
 	$(Q)$(call put,$(wildcard README.md LICENSE NEWS docs/*.md docs/*.sh),$(DOCDIR))
+	$(Q)$(call put,$(wildcard docs/policy/*.yaml),$(DOCDIR)/policy)
 	$(Q)$(call put_unit,airloxfs@.service,user) && \
 		$(call put_unit,airlox-relay.service,system) && \
 		$(call put_unit,airlox-relay.socket,system) && \

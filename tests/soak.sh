@@ -14,4 +14,4 @@ exec tests/run --slow $((2 + SOAK / 3)) tests/case/soak.py tests/case/big.sh \
 	tests/case/closing.py tests/case/over.sh tests/case/faults.sh \
 	tests/case/relay-kill.py tests/case/relay-crowd.py \
 	tests/case/runner-box.py tests/case/runner.sh \
-	tests/case/box-life.py tests/case/agent.py
+	tests/case/box-life.py tests/case/agent.py tests/case/jobs-soak.py

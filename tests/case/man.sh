@@ -64,6 +64,21 @@ for what in $("$BUILD/airlox-box" --help |
 done
 pass "$n flags"
 
+# One for each scheme; what they lack here is a credential, and no more.
+for scheme in basic bearer header substitute local; do
+	file=$TOP/docs/policy/$scheme.yaml
+	"$BUILD/airlox-box" check "$file" >"$T/out" 2>"$T/err" || true
+	[ "$scheme" = local ] || grep -q " $scheme .*from " "$T/out" ||
+		fail "$scheme: $(cat "$T/out")"
+	! grep -v 'warning:\|line [0-9]*: \(env\|file\|cmd\):' "$T/err" ||
+		fail "$scheme: $(cat "$T/err")"
+done
+env EXAMPLE_TOKEN=0123456789 "$BUILD/airlox-box" check \
+	"$TOP/docs/policy/bearer.yaml" >/dev/null || fail 'a policy with all'
+"$BUILD/airlox-box" check "$TOP/docs/policy/bearer.yaml" --method POST --url \
+	https://api.example.com/v2/x >"$T/out" 2>&1 && fail "$(cat "$T/out")"
+pass 'the policies of docs/policy'
+
 for name in $(grep -ho '"AIRLOX_[A-Z_]*"' "$TOP/relay/options.c"); do
 	has airlox-relay.8 "${name//\"/}"
 done

@@ -11,13 +11,29 @@
 #define PATH_SHOWN 512u
 #define LATE_MAX 16384u
 
+/* What is as it would be escaped: most of what is written here. */
+static bool is_plain(struct bytes s)
+{
+	for (size_t i = 0; i < s.n; i++)
+		if (s.p[i] < 0x20 || s.p[i] > 0x7e || s.p[i] == '"' ||
+		    s.p[i] == '\\')
+			return false;
+	return true;
+}
+
 static void put_text(struct buf *b, const char *key, struct bytes s)
 {
 	cleanup_buf struct buf clean = { 0 };
 	if (s.n == 0)
 		return;
-	clear_escape(&clean, s);
 	json_put_key(b, key);
+	if (is_plain(s)) {
+		buf_add_byte(b, '"');
+		buf_add(b, s.p, s.n);
+		buf_add_byte(b, '"');
+		return;
+	}
+	clear_escape(&clean, s);
 	json_put_string(b, buf_bytes(&clean));
 	b->failed |= clean.failed;
 }
@@ -30,16 +46,27 @@ static void put_int(struct buf *b, const char *key, uint64_t v)
 	json_put_int(b, (int64_t)v);
 }
 
-static void put_time(struct buf *b)
+/* The words of a second are made once. */
+static void put_time(struct egress *g)
 {
 	struct timespec ts;
 	struct tm tm;
-	char day[32];
 	clock_gettime(CLOCK_REALTIME, &ts);
-	gmtime_r(&ts.tv_sec, &tm);
-	strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
-	json_put_key(b, "t");
-	buf_addf(b, "\"%s.%03ldZ\"", day, ts.tv_nsec / 1000000);
+	if (ts.tv_sec != g->second || !g->words[0]) {
+		g->second = ts.tv_sec;
+		gmtime_r(&ts.tv_sec, &tm);
+		strftime(g->words, sizeof g->words, "\"%Y-%m-%dT%H:%M:%S.000Z\"",
+			 &tm);
+	}
+	char *dot = strchr(g->words, '.');
+	long ms = ts.tv_nsec / 1000000;
+	if (dot) {
+		dot[1] = (char)('0' + ms / 100);
+		dot[2] = (char)('0' + ms / 10 % 10);
+		dot[3] = (char)('0' + ms % 10);
+	}
+	json_put_key(&g->late, "t");
+	buf_add_str(&g->late, g->words);
 }
 
 static int write_all(int fd, struct bytes s)
@@ -80,7 +107,7 @@ int egress_put(struct egress *g, const struct egress_line *l)
 	put_int(b, "redacted", l->redacted);
 	put_int(b, "status", (uint64_t)l->status);
 	put_int(b, "swapped", l->swapped);
-	put_time(b);
+	put_time(g);
 	if (l->host && !end) {
 		json_put_key(b, "tls");
 		buf_add_str(b, l->tls ? "true" : "false");

@@ -7,6 +7,8 @@
 #ifndef RUNNER_BROKER_EGRESS_H
 #define RUNNER_BROKER_EGRESS_H
 
+#include <time.h>
+
 #include "runner/broker/redact.h"
 #include "runner/policy/match.h"
 
@@ -17,6 +19,8 @@ struct egress {
 	const struct redact_set *redact;
 	uint64_t next;		/* number of the next decision */
 	struct buf late;	/* ends, which nobody waits for */
+	time_t second;		/* that of words: the time as text */
+	char words[40];
 	bool failed;		/* a line could not be written: nothing is
 				 * allowed any more */
 };

@@ -50,16 +50,24 @@ static bool is_word(struct bytes raw, const char *word)
 	return raw.n == n + 2 && !memcmp(raw.p + 1, word, n);
 }
 
+/* A raw value as a document of its own, "v", which borrows doc; NULL: it is
+ * none. */
+static struct json *parse(struct bytes raw, struct buf *doc)
+{
+	buf_add_str(doc, "{\"v\":");
+	buf_add(doc, raw.p, raw.n);
+	buf_add_byte(doc, '}');
+	return raw.n && !buf_failed(doc) ? json_parse(buf_bytes(doc), NULL) :
+					   NULL;
+}
+
 /* The text of a raw string, or false. */
 static bool decode(struct bytes raw, struct buf *out)
 {
 	cleanup_buf struct buf doc = { 0 };
-	buf_add_str(&doc, "{\"v\":");
-	buf_add(&doc, raw.p, raw.n);
-	buf_add_byte(&doc, '}');
-	struct json *j = buf_failed(&doc) ? NULL :
-			 json_parse(buf_bytes(&doc), NULL);
-	bool is = j && j->child && j->child->type == JSON_STRING;
+	struct json *j = parse(raw, &doc);
+	bool is = j && j->child && !j->child->next &&
+		  j->child->type == JSON_STRING;
 	if (is)
 		buf_add(out, j->child->str.p, j->child->str.n);
 	json_free(j);
@@ -69,17 +77,20 @@ static bool decode(struct bytes raw, struct buf *out)
 static uint64_t number(struct bytes raw)
 {
 	char text[24] = "";
-	if (raw.n < sizeof text)
+	if (raw.n && raw.n < sizeof text)
 		memcpy(text, raw.p, raw.n);
 	return strtoull(text, NULL, 10);
 }
 
 static void put_raw(struct buf *out, const char *key, struct bytes raw)
 {
-	if (!raw.n)
-		return;
-	json_put_key(out, key);
-	buf_add(out, raw.p, raw.n);
+	cleanup_buf struct buf doc = { 0 };
+	struct json *j = parse(raw, &doc);
+	if (j && j->child && !j->child->next) {
+		json_put_key(out, key);
+		buf_add(out, raw.p, raw.n);
+	}
+	json_free(j);
 }
 
 /* A file that was written, its bytes and hash as they are now. */
@@ -130,14 +141,12 @@ static void read_outcome(struct letters *l, struct bytes line, bool sent,
 	json_put_key_string(out, "change", bytes_str(sent ? "sent" :
 						      "not sent"));
 	put_raw(out, "id", member(line, "id"));
-	struct bytes name = member(line, "name");
-	json_put_key(out, "name");
-	if (name.n > 1) {	/* as it is written, and in its directory */
-		buf_add_str(out, "\"out/");
-		buf_add(out, name.p + 1, name.n - 1);
-	} else {
-		json_put_string(out, bytes_str("say"));
-	}
+	cleanup_buf struct buf name = { 0 }, shown = { 0 };
+	if (decode(member(line, "name"), &name))
+		buf_addf(&shown, "out/%s", buf_cstr(&name));
+	else
+		buf_add_str(&shown, "say");
+	json_put_key_string(out, "name", buf_bytes(&shown));
 	put_raw(out, "reason", member(line, "reason"));
 	put_raw(out, "seq", member(line, "seq"));
 	buf_add_str(out, "}\n");
@@ -190,7 +199,7 @@ static void put_inputs(struct buf *out, int at, const char *path, int depth,
 static int open_job(int at, const char *path)
 {
 	int fd = -1;
-	for (int i = 0; i < SHOWN_TRIES && fd < 0; i++) {
+	for (int i = 0; i < SHOWN_TRIES && fd < 0 && at >= 0; i++) {
 		fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd < 0)
 			usleep(20000);

@@ -42,8 +42,12 @@ static void put_int(struct buf *b, const char *key, uint64_t v)
 {
 	if (v == 0)
 		return;
+	char digits[24];
+	size_t at = sizeof digits;
+	for (; v; v /= 10)
+		digits[--at] = (char)('0' + v % 10);
 	json_put_key(b, key);
-	json_put_int(b, (int64_t)v);
+	buf_add(b, digits + at, sizeof digits - at);
 }
 
 /* The words of a second are made once. */

@@ -136,6 +136,27 @@ def expect(steps, status, *want, flags=(), policy="p"):
     return child, finish
 
 
+def make_venv():
+    """An agent that is a part of a Python environment, called by a link."""
+    v = lib.T + "/v"
+    real = os.path.realpath("/usr/bin/python3")
+    site = f"{v}/lib/{os.path.basename(real)}/site-packages"
+    os.makedirs(site)
+    os.makedirs(v + "/bin")
+    with open(v + "/pyvenv.cfg", "w") as f:
+        f.write("home = /usr/bin\n")
+    with open(site + "/of_the_venv.py", "w") as f:
+        f.write("X = 1\n")
+    os.symlink(real, v + "/bin/python")
+    with open(lib.T + "/agent.py") as f:
+        body = f.read().split("\n", 1)[1]
+    with open(v + "/bin/agent", "w") as f:
+        f.write(f"#!{v}/bin/python\nimport of_the_venv\n" + body)
+    os.chmod(v + "/bin/agent", 0o755)
+    with open(lib.T + "/venv.yaml", "w") as f:
+        f.write(f"agent: [{v}/bin/agent]\n")
+
+
 def ends():
     """All at once: each is most of all waiting."""
     write_policy("old", ", old")
@@ -145,6 +166,7 @@ def ends():
     write_policy("not", agent=lib.T + "/not.py")
     with open(lib.T + "/none.yaml", "w") as f:
         f.write("agent: [/usr/bin/true]\n")
+    make_venv()
     all_of_them = [
         polite(),
         expect(["die 3"], 70, "the agent ended (exit 3) before it answered "
@@ -157,6 +179,8 @@ def ends():
                "--auth", policy="locked"),
         expect(["say in"], 0, "in", flags=["--auth", "key"],
                policy="locked"),
+        expect(["say with its modules"], 0, "with its modules",
+               policy="venv"),
         expect(["stop refusal"], 1, "the agent stopped: refusal"),
         expect(["deaf"], 124, policy="late"),
         expect(["flood 3000", "say end"], 0, "end"),

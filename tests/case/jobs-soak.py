@@ -20,6 +20,7 @@ from runner_queue import runtime        # noqa: E402
 RUNNER = lib.BUILD + "/airlox-runner"
 LOG = lib.T + "/runner.log"
 ENDS = ("completed", "failed", "lost", "cancelled", "refused", "timed_out")
+BACKLOG = 6
 CODE = "import time\nprint('ran')\ntime.sleep(.2)\n"
 
 
@@ -112,8 +113,9 @@ class Submitter(threading.Thread):
     def run(self):
         while not self.over:
             try:
-                with open(self.hands.alice.path("jobs/new"), "w") as f:
-                    f.write(CODE)
+                if len(open_jobs(self.hands)) < BACKLOG:
+                    with open(self.hands.alice.path("jobs/new"), "w") as f:
+                        f.write(CODE)
             except OSError:
                 self.failed += 1        # killed under its hands
             time.sleep(random.uniform(0.1, 0.5))
@@ -124,6 +126,10 @@ def jobs_of(hands):
     where = hands.alice.path("jobs")
     return {n: hands.alice.read(f"jobs/{n}/status").decode().strip()
             for n in os.listdir(where) if n.isdigit()}
+
+
+def open_jobs(hands):
+    return [n for n, s in jobs_of(hands).items() if not is_over(s)]
 
 
 def is_over(status):
@@ -153,8 +159,7 @@ def main():
         kills += 1
     submitter.over = True
     submitter.join()
-    lib.wait_for(lambda: all(is_over(s) for s in jobs_of(hands).values()),
-                 "each job has ended", 60)
+    lib.wait_for(lambda: not open_jobs(hands), "each job has ended", 90)
     first = jobs_of(hands)
     ends = {}
     for status in first.values():

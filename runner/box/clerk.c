@@ -163,6 +163,7 @@ static void follow(int dir, int events, const struct session_box *box, int to)
 			       { .fd = to, .events = POLLIN } };
 	cleanup_buf struct buf rest = { 0 }, last = { 0 };
 	int64_t until = 0;
+	bool gone = false;
 	int rc = 1;
 	while (rc >= 0 && (!until || (l.on_way && now_ms() < until &&
 				      !is_offline(dir)))) {
@@ -170,10 +171,12 @@ static void follow(int dir, int events, const struct session_box *box, int to)
 		l.pid_ns = box->pid_ns;
 		while ((rc = read_some(events, &rest)) > 0)
 			give_lines(&l, &rest, to);
+		gone = rc < 0 && !until;	/* also if the box has ended
+						 * since: by it, perhaps */
 		if (!until && p[1].revents)
 			until = now_ms() + CLERK_WAIT_MS;
 	}
-	letters_end(&l, rc < 0 && !until, &last);
+	letters_end(&l, gone, &last);
 	tell(to, &last);
 }
 

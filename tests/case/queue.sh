@@ -16,6 +16,7 @@ mount_at run "$RUNNER" "$T/q" --name run --labels big
 
 assert_eq "$(ls "$T/q" | xargs)" \
 	'README ctl events log queue session status' "a runner's files"
+assert_wait "grep -q '^runner ' '$T/q/session'"	# its own join has come
 assert_match "$(cat "$T/q/session")" $'runner run\nlabels big' session
 assert_eq "$(ls -A "$T/q/queue")" ready 'nothing yet'
 assert_errno EPERM "open('$T/q/queue/x', 'w')"

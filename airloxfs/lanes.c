@@ -41,19 +41,23 @@ static struct task *queue_take(struct queue *q)
 
 static void unsettled_put(struct deliver *d, struct task *t)
 {
+	struct task *before = d->newest;
+	/* what an earlier mount left is there before what the stream tells */
+	while (before && before->seq > t->seq)
+		before = before->before;
 	t->unsettled = true;
-	t->before = d->newest;
-	if (d->newest)
-		d->newest->after = t;
-	else
-		d->oldest = t;
-	d->newest = t;
+	t->before = before;
+	t->after = before ? before->after : d->oldest;
+	*(before ? &before->after : &d->oldest) = t;
+	*(t->after ? &t->after->before : &d->newest) = t;
 }
 
 static void set_cursor(struct deliver *d)
 {
-	in_set_cursor(d->m->in, d->oldest ? (int64_t)d->oldest->seq - 1
-					  : d->applied);
+	int64_t to = d->applied;
+	if (d->oldest && (int64_t)d->oldest->seq - 1 < to)
+		to = (int64_t)d->oldest->seq - 1;
+	in_set_cursor(d->m->in, to);
 }
 
 static void task_free(struct task *t)

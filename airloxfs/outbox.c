@@ -392,6 +392,10 @@ void outbox_seen(struct mount *m, const char *id, uint64_t seq)
 	outbox_tell_sent(m, p, seq);
 	outbox_drop_blob(o, p, true);
 	outbox_end(o, p, 0);
+	/* what waited behind it: a backlog's next, a result with its files */
+	pthread_mutex_lock(&o->lock);
+	pthread_cond_broadcast(&o->work);
+	pthread_mutex_unlock(&o->lock);
 }
 
 struct outbox_counts outbox_counts(struct outbox *o)

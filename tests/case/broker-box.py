@@ -74,7 +74,10 @@ def box(*command, policy="policy.yaml", status=0, egress=None, timeout=60):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         timeout=timeout * lib.SLOW)
     if status is not None and done.returncode != status:
+        told = subprocess.run([bp.BOX, "show", lib.T + "/r.html"],
+                              stdout=subprocess.PIPE, text=True).stdout
         raise lib.Failed(f"{command[:3]}: exit {done.returncode}: "
+                         f"{told[-600:]} "
                          f"{done.stdout[-800:]} {done.stderr[-800:]}")
     return done
 

@@ -220,12 +220,12 @@ int site_try(struct site *h, struct err *e)
 	struct scratch scratch;
 	struct box box;
 	struct box_end end = { .how = BOX_BROKEN };
-	char name[48], said[256] = "";
+	char name[CGROUP_NAME_MAX], said[256] = "";
 	struct pollfd p;
 
 	if (scratch_make(&scratch, h->scratch, h->uid, h->gid, e) < 0)
 		return -1;
-	snprintf(name, sizeof name, "airlox-runner.%ld.t", (long)getpid());
+	cgroup_name(name, "t");
 	const struct box_ask ask = {
 		.plan = &plan, .scratch = &scratch, .cgroups = &h->cgroups,
 		.cgroup_name = name, .seccomp = h->seccomp, .uid = h->uid,

@@ -159,9 +159,8 @@ static int open_up(void *launch, pid_t first)
 
 static int start(struct launch *l, struct err *e)
 {
-	char name[80];
-	snprintf(name, sizeof name, "airlox-runner.%ld.%s", (long)getpid(),
-		 l->run.run);
+	char name[CGROUP_NAME_MAX];
+	cgroup_name(name, l->run.run);
 	l->doors = (struct doors){ l->way.control, l->site.uid, l->site.gid };
 	const struct box_ask ask = {
 		.plan = &l->plan, .scratch = &l->scratch,

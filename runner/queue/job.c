@@ -35,7 +35,7 @@ struct job {
 	struct spec spec;
 	struct python *python;
 	char packages[PATH_MAX];	/* on the host, or "" */
-	char cgroup_name[48];
+	char cgroup_name[CGROUP_NAME_MAX];
 	struct scratch scratch;
 	struct plan plan;
 	struct box box;
@@ -225,6 +225,7 @@ static int make_plan(struct job *j, struct err *e)
 static int start(struct job *j, struct err *e)
 {
 	const struct site *h = j->s->host;
+	char number[24];
 	if (j->spec.network &&
 	    gate_open(&j->gate, j->s->options->policy, e) < 0)
 		return -1;
@@ -232,8 +233,8 @@ static int start(struct job *j, struct err *e)
 	j->gate.doors.gid = h->gid;
 	if (make_plan(j, e) < 0)
 		return -1;
-	snprintf(j->cgroup_name, sizeof j->cgroup_name,
-		 "airlox-runner.%ld.%lu", (long)getpid(), j->s->jobs);
+	snprintf(number, sizeof number, "%lu", j->s->jobs);
+	cgroup_name(j->cgroup_name, number);
 	const struct box_ask ask = {
 		.plan = &j->plan, .scratch = &j->scratch,
 		.cgroups = &h->cgroups, .cgroup_name = j->cgroup_name,

@@ -103,14 +103,14 @@ int unpack_wheels(const struct site *h, const struct python *p,
 	struct box box;
 	/* Its keeper must leave the scratch to us. */
 	struct scratch view = *scratch;
-	char name[48];
+	char name[CGROUP_NAME_MAX];
 
 	view.name[0] = 0;
 	view.base = dup(scratch->base);
 	view.lock = dup(scratch->lock);
 	view.work = dup(scratch->work);
 	view.out = dup(scratch->out);
-	snprintf(name, sizeof name, "airlox-runner.%ld.p", (long)getpid());
+	cgroup_name(name, "p");
 	const struct box_ask ask = {
 		.plan = &plan, .scratch = &view, .cgroups = &h->cgroups,
 		.cgroup_name = name, .seccomp = h->seccomp, .uid = h->uid,

@@ -8,9 +8,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A group of ours: this, the pid of its runner, a dot, a word. */
-#define CGROUP_NAME "airlox-runner."
-
 /* A descriptor, closed on exec, or -1. */
 int cgfile_open(const char *dir, const char *name, int flags);
 int cgfile_put(const char *dir, const char *name, const char *text);

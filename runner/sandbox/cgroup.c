@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/buf.h"
 #include "runner/sandbox/cgroup.h"
@@ -209,19 +210,38 @@ void cgroup_remove(const struct cgroup *g)
 		remove_dir(g->dir[i]);
 }
 
-/* airlox-runner.PID.N of a PID that is no more */
-static bool is_stale(const char *name)
+/* "airlox-runner.NS.", as far as it is the same for all of a namespace. */
+static void put_prefix(char to[CGROUP_NAME_MAX])
 {
-	if (strncmp(name, CGROUP_NAME, sizeof CGROUP_NAME - 1))
+	struct stat st;
+	uint64_t ns = stat("/proc/self/ns/pid", &st) == 0 ? st.st_ino : 0;
+	snprintf(to, CGROUP_NAME_MAX, "airlox-runner.%llu.",
+		 (unsigned long long)ns);
+}
+
+void cgroup_name(char to[CGROUP_NAME_MAX], const char *word)
+{
+	put_prefix(to);
+	size_t n = strlen(to);
+	snprintf(to + n, CGROUP_NAME_MAX - n, "%ld.%s", (long)getpid(), word);
+}
+
+/* Of this namespace, and of a PID that is no more. */
+static bool is_stale(const char *name, const char *prefix)
+{
+	size_t n = strlen(prefix);
+	if (strncmp(name, prefix, n) != 0)
 		return false;
 	char *end;
-	long pid = strtol(name + sizeof CGROUP_NAME - 1, &end, 10);
+	long pid = strtol(name + n, &end, 10);
 	return pid > 1 && *end == '.' && kill((pid_t)pid, 0) < 0 &&
 	       errno == ESRCH;
 }
 
 void cgroup_sweep(const struct cgroup_host *h)
 {
+	char prefix[CGROUP_NAME_MAX];
+	put_prefix(prefix);
 	for (int i = 0; i < CGROUP_PARTS; i++) {
 		if (!h->dir[i][0])
 			continue;
@@ -229,7 +249,7 @@ void cgroup_sweep(const struct cgroup_host *h)
 		struct dirent *de;
 		while (d && (de = readdir(d))) {
 			struct cgroup g = { .kind = h->kind, .n = 1 };
-			if (!is_stale(de->d_name) ||
+			if (!is_stale(de->d_name, prefix) ||
 			    snprintf(g.dir[0], PATH_MAX, "%s/%s", h->dir[i],
 				     de->d_name) >= PATH_MAX)
 				continue;

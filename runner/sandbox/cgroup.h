@@ -32,6 +32,11 @@ struct cgroup_host {
 void cgroup_find(struct cgroup_host *h);
 const char *cgroup_word(enum cgroup_kind kind);	/* "cgroup v2", ... */
 
+/* A name of a group of this process: "airlox-runner.NS.PID.WORD".  NS is its
+ * pid namespace, in which alone PID says who that is: a container next door
+ * must not take us for gone. */
+#define CGROUP_NAME_MAX 96
+void cgroup_name(char to[CGROUP_NAME_MAX], const char *word);
 /* Removes groups that runners which are no more left under h, killing what is
  * in them. */
 void cgroup_sweep(const struct cgroup_host *h);

@@ -103,9 +103,9 @@ static bool find_dir(const char *type, const char *controller,
 /* True if a group made here has all these files, and its limit holds. */
 static bool try_group(const char *dir, const char *file)
 {
-	char path[PATH_MAX + 64];
-	snprintf(path, sizeof path, "%s/" CGROUP_NAME "%ld.try", dir,
-		 (long)getpid());
+	char path[PATH_MAX + CGROUP_NAME_MAX], name[CGROUP_NAME_MAX];
+	cgroup_name(name, "try");
+	snprintf(path, sizeof path, "%s/%s", dir, name);
 	if (mkdir(path, 0755) < 0 && errno != EEXIST)
 		return false;
 	bool fine = cgfile_put_number(path, file, 1 << 20) == 0;

@@ -313,7 +313,7 @@ size_t mount_unsent(struct mount *m, struct buf *out)
 	cleanup_buf struct buf names = { 0 };
 	if (!m->out || !m->outbox)
 		return 0;
-	size_t queued = outbox_counts(m->outbox).queued;
+	size_t queued = outbox_counts(m->outbox).queued + queue_unsealed(m);
 	size_t drafts = out_unsent(m, &names) + jobs_unsent(m, &names);
 	const char *list = buf_cstr(&names);
 	if (!out || !(queued + drafts))

@@ -216,6 +216,25 @@ static void end_job(struct queue_room *q, struct qjob *j, const char *why)
 		mount_failed(q->m, &e);
 }
 
+void queue_give_up(struct mount *m, const char *why)
+{
+	if (m->queue)
+		queue_each(m->queue, end_job, why);
+}
+
+size_t queue_unsealed(struct mount *m)
+{
+	struct queue_room *q = m->queue;
+	size_t n = 0;
+	if (!q)
+		return 0;
+	pthread_mutex_lock(&q->lock);
+	for (const struct qjob *j = q->jobs; j; j = j->next)
+		n += j->state == Q_ENDING;
+	pthread_mutex_unlock(&q->lock);
+	return n;
+}
+
 void queue_stop(struct mount *m, const char *why)
 {
 	struct queue_room *q = m->queue;
@@ -226,7 +245,7 @@ void queue_stop(struct mount *m, const char *why)
 	pthread_mutex_unlock(&q->lock);
 	if (ended)
 		return;
-	queue_each(q, end_job, why);
+	queue_give_up(m, why);
 	pthread_mutex_lock(&q->lock);
 	q->ending = true;
 	pthread_cond_broadcast(&q->work);

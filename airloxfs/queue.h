@@ -29,6 +29,10 @@ struct queue_room;
  * compacted; queue/ is in the tree by then. */
 struct queue_room *queue_new(struct mount *m, struct err *e);
 int queue_start(struct mount *m, struct err *e);
+/* Claimed jobs end failed, before the mount's queue is waited for. */
+void queue_give_up(struct mount *m, const char *why);
+/* Results that are not in the outbox yet. */
+size_t queue_unsealed(struct mount *m);
 /* The mount ends: claimed jobs end failed, the threads too.  Twice is fine. */
 void queue_stop(struct mount *m, const char *why);
 /* After the tree's end: its nodes hold jobs. */

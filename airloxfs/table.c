@@ -87,7 +87,8 @@ static int root_getxattr(struct mount *m, struct node *n, const char *name,
 	else if (!strcmp(name, "user.airlox.session"))
 		buf_add_str(out, m->peer->manifest.session_id);
 	else if (!strcmp(name, "user.airlox.queued"))
-		buf_addf(out, "%zu", outbox_counts(m->outbox).queued);
+		buf_addf(out, "%zu", outbox_counts(m->outbox).queued +
+			 queue_unsealed(m));
 	else if (!strcmp(name, "user.airlox.unsent"))
 		mount_unsent(m, out);
 	else
@@ -101,7 +102,8 @@ static int root_setxattr(struct mount *m, struct node *n, const char *name,
 	(void)n, (void)value, (void)flags;
 	if (strcmp(name, "user.airlox.stop") != 0)
 		return EOPNOTSUPP;
-	m->stopping = true;	/* no new opens: what is left can drain */
+	m->stopping = true;	/* no new opens: what is left can drain, */
+	queue_give_up(m, QUEUE_UNMOUNTED);	/* results among it */
 	return 0;
 }
 

@@ -156,8 +156,10 @@ static void hear(struct deliver *d, struct news *n)
 	case NEWS_CLOSED: case NEWS_NOTHING: case NEWS_LIVE:
 	case NEWS_EVICTED: break;
 	}
-	if (m->peer->state == PEER_CLOSED)
-		mount_closed(m, m->peer->why.why);
+	if (m->peer->state != PEER_CLOSED)
+		return;
+	m->cut_off |= n->kind == NEWS_LEFT || n->kind == NEWS_REVOKED;
+	mount_closed(m, m->peer->why.why);
 }
 
 static int on_event(void *arg, const struct event *ev, struct err *e)

@@ -131,6 +131,8 @@ void mount_failed(struct mount *m, const struct err *why)
 
 void mount_heard(struct mount *m, const struct err *e)
 {
+	if (e->code == ERR_AUTH)
+		m->cut_off = true;
 	if (e->code == ERR_AUTH || e->code == ERR_NOT_FOUND ||
 	    e->code == ERR_GONE)
 		mount_closed(m, e->code == ERR_AUTH
@@ -163,6 +165,7 @@ static void set_state(struct mount *m)
 	if (!m->online)
 		m->last_error = m->peer->why;
 	if (m->peer->state == PEER_CLOSED) {
+		m->cut_off = m->peer->why.code == ERR_AUTH;
 		m->closed = true;
 		snprintf(m->closed_why, sizeof m->closed_why, "%s",
 			 m->peer->why.why);
@@ -335,14 +338,19 @@ size_t mount_unsent(struct mount *m, struct buf *out)
 	return queued + drafts;
 }
 
-/* At the end of a session nothing is kept, unless it was never sent. */
+/* At the end of a session nothing is kept, unless it was never sent.  Mounts
+ * of other roles share the cache: the last of them removes it; and where the
+ * session is over for us alone, whoever has an identity there keeps it. */
 static void tidy(struct mount *m, bool loaded, size_t unsent)
 {
 	bool over = m->closed && m->peer && loaded;
 	if (!over || m->opt.keep || unsent)
 		return;
-	cache_remove(m->opt.cache_dir, m->peer->manifest.session_id, NULL);
-	store_remove(m->store);
+	bool alone = cache_leave(m->peer->cache, m->peer->invite.role);
+	bool last = store_remove(m->store);
+	if (last && (alone || !m->cut_off))
+		cache_remove(m->opt.cache_dir, m->peer->manifest.session_id,
+			     NULL);
 }
 
 size_t mount_close(struct mount *m, struct buf *text)

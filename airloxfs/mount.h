@@ -72,6 +72,7 @@ struct mount {
 	struct err last_error;	/* newest failure of any kind */
 	int64_t last_error_ms;
 	_Atomic bool closed;	/* over for us: peer.h */
+	_Atomic bool cut_off;	/* it is over for us, not for all */
 	char closed_why[320];
 	uint64_t refused;	/* items and participants not shown */
 	uint64_t pending;	/* items whose blob is not here */

@@ -283,15 +283,17 @@ void store_statfs(struct store *s, struct statvfs *out)
 	out->f_frsize = st.f_frsize;
 }
 
-void store_remove(struct store *s)
+bool store_remove(struct store *s)
 {
+	bool last = false;
 	char *slash = strrchr(s->path, '/');
 	*slash = 0;
 	int up = open(s->path, O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (up >= 0) {
 		file_remove_tree(up, slash + 1, NULL);
 		close(up);
-		rmdir(s->path);
+		last = rmdir(s->path) == 0;
 	}
 	*slash = '/';
+	return last;
 }

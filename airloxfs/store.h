@@ -57,8 +57,9 @@ int store_load_manifest(void *store, struct buf *out);	/* 0, 1: none */
 
 /* Free space where drafts go. */
 void store_statfs(struct store *s, struct statvfs *out);
-/* Removes the whole state of the session and role (nothing unsent is left). */
-void store_remove(struct store *s);
+/* Removes the whole state of the session and role (nothing unsent is left).
+ * False: another role of the session has a state here still. */
+bool store_remove(struct store *s);
 /* Root of all states: ${XDG_STATE_HOME:-~/.local/state}/airloxfs, or below
  * the given cache root.  The caller frees. */
 char *store_root(const char *cache_root, struct err *e);

@@ -336,6 +336,21 @@ uint64_t cache_make_room(struct cache *c, uint64_t n,
 
 /* --- the end --- */
 
+bool cache_leave(struct cache *c, enum role role)
+{
+	static const enum role roles[] = { ROLE_OWNER, ROLE_SENDER,
+					   ROLE_OBSERVER, ROLE_RUNNER };
+	char name[32];
+	bool last = true;
+	identity_name(name, role);
+	unlinkat(c->dir, name, 0);
+	for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
+		identity_name(name, roles[i]);
+		last &= faccessat(c->dir, name, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+	}
+	return last;
+}
+
 int cache_remove(const char *root, const char *session_id, struct err *e)
 {
 	cleanup_free char *base = cache_root(root, e);

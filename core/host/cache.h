@@ -63,6 +63,9 @@ uint64_t cache_make_room(struct cache *c, uint64_t n,
 			 bool (*may)(void *arg, const char *item_id),
 			 void *arg);
 
+/* Of one role that is over: its identity goes.  False: another role of ours
+ * has one here still. */
+bool cache_leave(struct cache *c, enum role role);
 /* The whole directory: the session is over. */
 int cache_remove(const char *root, const char *session_id, struct err *e);
 /* Directories of sessions whose manifest says they are over. */

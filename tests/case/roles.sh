@@ -111,4 +111,20 @@ lines = [json.loads(line) for line in open(sys.argv[1])]
 assert len(lines) >= 1, "no event"
 E
 pass events
+
+# One of two mounts of a machine is cut off: what both keep stays the other's.
+mount_at alice "$OBSERVER" "$T/v"
+assert_wait "ls '$T/v/in' | grep -q -- -alice" 10
+printf "%s\n" "$OWNER" | as creator "$AIRLOXFS" revoke - observer >/dev/null || fail revoke
+assert_wait "grep -q '^closed' '$T/v/status'" 10
+umount_at "$T/v"
+printf '# kept\n' >"$T/kept.md"
+cp "$T/kept.md" "$T/o/out/" || fail cp
+assert_cmp "$T/kept.md" "$(arrives "$T/a" kept.md 10)"
+assert_eq "$(ls "$T"/peers/alice/.cache/airlox/*/ | grep -c observer)" 0 \
+	'the identity that is over'
+umount_at "$T/a"
+mount_at alice "$SENDER" "$T/a"
+assert_eq "$(cat "$T/a/in"/*-kept.md)" '# kept' 'still there'
+pass 'a role that ends leaves the cache to the others'
 finish

@@ -134,16 +134,25 @@ static void wait_more(struct server *s)
 		s->gone = true;
 }
 
+/* A mount says so once its session is, or we were rejected. */
+static bool session_is_over(const struct server *s)
+{
+	cleanup_fd int fd = openat(s->queue, "ready", O_WRONLY | O_CLOEXEC);
+	return fd < 0 && errno == ESHUTDOWN;
+}
+
 static int serve_all(struct server *s, struct err *e)
 {
 	char name[NAME_MAX + 1];
-	while (!serve_stopped(s) && !s->gone) {
+	bool over = false;
+	while (!serve_stopped(s) && !s->gone && !over) {
 		forget(s);
 		int found = next_job(s, name);
 		if (found < 0)
 			break;
 		if (!found) {
 			wait_more(s);
+			over = session_is_over(s);
 			continue;
 		}
 		see(s, name);
@@ -152,7 +161,9 @@ static int serve_all(struct server *s, struct err *e)
 			break;
 		}
 	}
-	tell_note(s->stopping ? "stopped" : "the queue is gone");
+	tell_note(s->stopping ? "stopped" : over ?
+		  "the session is over, for this runner at least" :
+		  "the queue is gone");
 	return 0;
 }
 
@@ -173,6 +184,9 @@ static int open_queue(struct server *s, const char *dir, struct err *e)
 	    inotify_add_watch(s->inotify, path, IN_CREATE | IN_MOVED_TO) < 0)
 		return err_sys(e, "cannot watch %s", dir);
 	s->ready = openat(s->queue, "ready", O_WRONLY | O_CLOEXEC);
+	if (s->ready < 0 && errno == ESHUTDOWN)
+		return err_set(e, ERR_GONE, "the session of %s is over, for "
+			       "this runner at least", dir);
 	if (s->ready < 0)
 		return err_set(e, ERR_MOUNTPOINT, "%s has no queue/ready: "
 			       "mount a runner's invite there (airloxfs mount "

@@ -170,7 +170,7 @@ pass 'the end of the mount is the end of the runner, which is seen at once'
 
 printf '%s\n' "$RUNNER" >link
 chmod 600 link
-for end in TERM KILL; do
+for end in TERM KILL close; do
 	PEER=shed-$end
 	runner_start "$T/join-$end.log" join --name "shed-${end,,}" \
 		--labels big --description 'a shed' "${flags[@]}" @link
@@ -179,12 +179,17 @@ for end in TERM KILL; do
 	assert_job 0 --runner "shed-${end,,}" short.py
 	assert_eq "$(cat out)" 42 'a job by name'
 	assert_no_keys "/proc/$RUNNER_PID/cmdline" "/proc/$RUNNER_PID/environ"
-	kill -$end "$RUNNER_PID"
+	if [ $end = close ]; then
+		printf '%s\n' "$OWNER" | as creator "$AIRLOXFS" close - \
+			>/dev/null || fail close
+	else
+		kill -$end "$RUNNER_PID"
+	fi
 	status=0
 	wait "$RUNNER_PID" 2>/dev/null || status=$?
-	[ $end != TERM ] || assert_eq $status 0 "$(cat "join-$end.log")"
+	[ $end = KILL ] || assert_eq $status 0 "$(cat "join-$end.log")"
 	assert_wait "! is_mounted '$dir' && [ ! -e '$dir' ]" 30
-	pass "join, ended by SIG$end: the mount and its directory are gone"
+	pass "join, ended by $end: the mount and its directory are gone"
 done
 nothing_left
 

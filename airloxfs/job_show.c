@@ -53,21 +53,30 @@ void job_printed_free(struct job_printed *p)
 	buf_free(&p->err);
 }
 
+static bool is_start(struct bytes s, struct bytes all)
+{
+	return s.n <= all.n && (!s.n || memcmp(s.p, all.p, s.n) == 0);
+}
+
 /* What the result has beyond what was printed.  False where that is not how
  * the result begins: frames were lost, or output was left out; then its end
  * is printed all the same. */
 static bool put_rest(FILE *to, bool tty, const struct buf *printed,
 		     struct bytes all)
 {
-	size_t n = printed ? printed->len : 0, at = n;
-	bool whole = n <= all.n &&
-		(!n || memcmp(printed->data, all.p, n) == 0);
+	cleanup_buf struct buf clean = { 0 };
+	struct bytes seen = printed ? buf_bytes(printed) :
+				      (struct bytes){ 0 };
+	bool whole = is_start(seen, all);
 
 	if (!whole) {
-		size_t end = n < KEPT_SEEN ? n : KEPT_SEEN;
-		at = kept_rest((struct bytes){ printed->data + n - end, end },
-			       all);
+		kept_clean(&clean, seen);
+		seen = buf_bytes(&clean);
+		whole = is_start(seen, all);
 	}
+	size_t end = seen.n < KEPT_SEEN ? seen.n : KEPT_SEEN;
+	size_t at = whole ? seen.n : kept_rest((struct bytes){
+			seen.p + seen.n - end, end }, all);
 	put_output(to, tty, (struct bytes){ all.p + at, all.n - at });
 	return whole;
 }

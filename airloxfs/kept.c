@@ -127,8 +127,7 @@ void kept_read(const struct kept *k, struct buf *out)
 		ring_read(k, out);
 }
 
-/* Bytes of anybody's as UTF-8. */
-static void put_clean(struct buf *out, struct bytes s)
+void kept_clean(struct buf *out, struct bytes s)
 {
 	for (size_t at = 0; at < s.n;) {
 		size_t from = at;
@@ -178,12 +177,12 @@ bool kept_text(const struct kept *k, struct buf *out, size_t max)
 		ring_read(k, &tail);
 	if (!gap) {		/* one text: a character may be in both */
 		buf_add(&a, tail.data, tail.len);
-		put_clean(&b, buf_bytes(&a));
+		kept_clean(&b, buf_bytes(&a));
 		return kept_cut(buf_bytes(&b), out, max);
 	}
 	buf_reset(&a);
-	put_clean(&a, buf_bytes(&k->head));
-	put_clean(&b, buf_bytes(&tail));
+	kept_clean(&a, buf_bytes(&k->head));
+	kept_clean(&b, buf_bytes(&tail));
 	out->failed |= a.failed || b.failed || tail.failed;
 	return put_ends(out, buf_bytes(&a), buf_bytes(&b), gap, max);
 }
@@ -210,11 +209,21 @@ static size_t find_marker(struct bytes whole)
 	return at && *at == '[' ? (size_t)(at - whole.p) : 0;
 }
 
+static size_t find_end(struct bytes end, struct bytes whole)
+{
+	for (size_t at = whole.n; end.n && at >= end.n; at--)
+		if (memcmp(whole.p + at - end.n, end.p, end.n) == 0)
+			return at;
+	return 0;
+}
+
 size_t kept_rest(struct bytes seen_end, struct bytes whole)
 {
-	size_t n = seen_end.n;
-	for (size_t at = whole.n; n && at >= n; at--)
-		if (memcmp(whole.p + at - n, seen_end.p, n) == 0)
-			return at;
-	return find_marker(whole);
+	cleanup_buf struct buf clean = { 0 };
+	size_t at = find_end(seen_end, whole);
+	if (!at) {	/* frames have the job's bytes, a result has text */
+		kept_clean(&clean, last_of(seen_end, seen_end.n));
+		at = find_end(buf_bytes(&clean), whole);
+	}
+	return at ? at : find_marker(whole);
 }

@@ -31,6 +31,8 @@ void kept_read(const struct kept *k, struct buf *out);
 bool kept_text(const struct kept *k, struct buf *out, size_t max);
 /* A text cut in the same way. */
 bool kept_cut(struct bytes text, struct buf *out, size_t max);
+/* Bytes of anybody's as UTF-8, as a result has them. */
+void kept_clean(struct buf *out, struct bytes s);
 /* What is next for a frame: at most KEPT_LIVE bytes; empty: nothing. */
 void kept_take_live(struct kept *k, struct buf *out);
 /* A frame of n bytes did not arrive: that is said in the next one. */

@@ -115,6 +115,8 @@ static void check_rest(void)
 	cleanup_buf struct buf b = { 0 };
 	is_int(rest_of("b\n", "a\nb\nc\n"), 4, "on after what was seen");
 	is_int(rest_of("x", "axxb"), 3, "the last such place");
+	is_int(rest_of("a\xff\n", "a\xef\xbf\xbd\nb"), 5,
+	       "bytes that are no text in a result");
 	is_int(rest_of("", "a"), 0, "nothing seen: all of it");
 	is_int(rest_of("longer than all", "a"), 0, "not found: all of it");
 	is_int(rest_of("no", "a\n[12 bytes skipped]\nb"), 2,

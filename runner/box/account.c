@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "core/clear.h"
+#include "runner/box/place.h"
 #include "runner/box/slurp.h"
 #include "runner/box/state.h"
 #include "runner/policy/show.h"
@@ -24,10 +25,25 @@ static int64_t wall_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+/* A directory that is not there may be when the box has ended. */
+static int open_place(struct account *a, const char *file, struct err *e)
+{
+	struct err why = { 0 };
+	a->place = *file ? place_open(file, false, &why) : -1;
+	if (a->place >= 0)
+		return place_check(a->place, file, e);
+	if (!why.code || why.code == ERR_NOT_FOUND)
+		return 0;
+	*e = why;
+	return -1;
+}
+
 int account_open(struct account *a, const struct rundir *d, struct err *e)
 {
-	*a = (struct account){ .egress = -1, .dir = d->dir };
+	*a = (struct account){ .egress = -1, .place = -1, .dir = d->dir };
 	strcpy(a->run, d->run);
+	if (open_place(a, d->record, e) < 0)
+		return -1;
 	a->egress = openat(d->dir, RUNDIR_EGRESS, O_RDONLY | O_CLOEXEC);
 	if (a->egress < 0)
 		return err_sys(e, "cannot read the broker's account");
@@ -243,7 +259,7 @@ static void add_incomplete(struct account *a, const struct chain_left *left)
 int account_finish(struct account *a, const struct rundir *d, struct err *e)
 {
 	struct chain_left left;
-	*a = (struct account){ .egress = -1, .dir = d->dir };
+	*a = (struct account){ .egress = -1, .place = -1, .dir = d->dir };
 	strcpy(a->run, d->run);
 	a->chain = chain_resume(d->dir, RUNDIR_RECORD, d->run, &left, e);
 	if (!a->chain)
@@ -261,22 +277,14 @@ int account_finish(struct account *a, const struct rundir *d, struct err *e)
 	return -1;
 }
 
-static int write_page(const char *file, struct bytes page, struct err *e)
+/* What a box may have left on the way is not followed. */
+static int write_page(const struct account *a, const char *file,
+		      struct bytes page, struct err *e)
 {
-	cleanup_fd int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC |
-				 O_CLOEXEC, 0600);
-	if (fd < 0)
-		return err_sys(e, "cannot write %s", file);
-	while (page.n) {
-		ssize_t n = write(fd, page.p, page.n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return err_sys(e, "cannot write %s", file);
-		page.p += n;
-		page.n -= (size_t)n;
-	}
-	return 0;
+	cleanup_fd int late = a->place < 0 ? place_open(file, true, e) : -1;
+	if (a->place < 0 && late < 0)
+		return -1;
+	return place_write(a->place < 0 ? late : a->place, file, page, e);
 }
 
 static int make_page(struct account *a, struct buf *page, struct err *e)
@@ -308,7 +316,7 @@ int account_write(struct account *a, const char *file, struct buf *name,
 	if (!to)
 		return err_set(e, ERR_MEMORY, "out of memory");
 	if (make_page(a, &page, e) < 0 ||
-	    write_page(to, buf_bytes(&page), e) < 0)
+	    write_page(a, to, buf_bytes(&page), e) < 0)
 		return -1;
 	if (!a->failed)
 		return 0;
@@ -321,7 +329,9 @@ void account_free(struct account *a)
 	chain_free(a->chain);
 	if (a->egress >= 0)
 		close(a->egress);
+	if (a->place >= 0)
+		close(a->place);
 	buf_free(&a->rest);
 	buf_free(&a->said);
-	*a = (struct account){ .egress = -1 };
+	*a = (struct account){ .egress = -1, .place = -1 };
 }

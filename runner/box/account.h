@@ -15,6 +15,7 @@ struct account {
 	struct chain *chain;	/* NULL: none is kept */
 	char run[CHAIN_RUN + 1];
 	int dir;		/* where the chain is: the run's */
+	int place;		/* the directory the page goes to, or -1 */
 	int egress;		/* the broker's account, to be read */
 	struct buf rest;	/* of it: a line that is not whole yet */
 	size_t skip;		/* so many of its lines are parts already */

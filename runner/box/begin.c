@@ -3,10 +3,28 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/buf.h"
+
+/* Its directory under its real name: nothing that becomes a link meanwhile is
+ * on the way to it. */
+static void resolve(char record[PATH_MAX])
+{
+	cleanup_buf struct buf b = { 0 };
+	char *slash = strrchr(record, '/'), real[PATH_MAX];
+	*slash = 0;
+	bool there = realpath(*record ? record : "/", real);
+	*slash = '/';
+	if (!there)
+		return;
+	buf_addf(&b, "%s%s", real[1] ? real : "", slash);
+	const char *s = buf_cstr(&b);
+	if (s && b.len < PATH_MAX)
+		strcpy(record, s);
+}
 
 /* Where the record will be, wherever who finishes it is then; one that is too
  * long for that is "". */
@@ -23,8 +41,10 @@ static void name_record(struct rundir *d, const struct flags *o)
 	else
 		buf_addf(&b, "airlox-%s.html", d->run);
 	const char *s = buf_cstr(&b);
-	if (s && strlen(s) < sizeof d->record)
-		strcpy(d->record, s);
+	if (!s || strlen(s) >= sizeof d->record)
+		return;
+	strcpy(d->record, s);
+	resolve(d->record);
 }
 
 static void name_command(struct rundir *d, char *const *command)

@@ -56,7 +56,8 @@ struct launch_use {
 
 #define LAUNCH_INIT { .egress = -1, .journal = -1, \
 	.run = { .runs = -1, .dir = -1, .lock = -1 }, \
-	.session = { .clerk = -1, .from = -1 }, .account = { .egress = -1 }, .box = { .keeper = -1 }, \
+	.session = { .clerk = -1, .from = -1 }, \
+	.account = { .egress = -1, .place = -1 }, .box = { .keeper = -1 }, \
 	.way = { .broker = -1, .control = -1 } }
 
 /* The signal that asked for the end, or 0. */

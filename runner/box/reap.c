@@ -42,7 +42,7 @@ static void end_process(const struct rundir_process *p)
 
 static int finish_record(struct rundir *d, struct buf *name, struct err *e)
 {
-	struct account a = { .egress = -1 };
+	struct account a = { .egress = -1, .place = -1 };
 	const char *to = d->record[0] ? d->record : NULL;
 	int rc = account_finish(&a, d, e);
 	if (rc == 0)

@@ -274,6 +274,42 @@ def bound():
            "and in the record, as the box's own /work")
 
 
+PLANT = r"""
+import os
+assert not os.path.lexists('r.html')
+{}
+"""
+
+
+def planted():
+    """Where the record goes, the box may write, too."""
+    project()
+    with open(lib.T + "/policy.yaml", "w") as f:
+        f.write(f"files:\n  - {{path: {lib.T}/p, at: /work, mode: write}}\n")
+    put(lib.T + "/victim", b"mine\n")
+    record = lib.T + "/p/r.html"
+    words = [BOX, "run", lib.T + "/policy.yaml", "--record", record, "--",
+             "/usr/bin/python3", "-c"]
+    for way in (f"os.symlink({lib.T + '/victim'!r}, 'r.html')",
+                "os.mkfifo('r.html')"):
+        subprocess.run([*words, PLANT.format(way)], check=True, cwd=lib.T,
+                       stdin=subprocess.DEVNULL, timeout=60 * lib.SLOW)
+        with open(lib.T + "/victim", "rb") as f:
+            lib.same(f.read(), b"mine\n", "nothing is written through a link")
+        lib.ok(not os.path.islink(record), "the record is there instead")
+        subprocess.run([BOX, "verify", record], check=True, timeout=60,
+                       stdout=subprocess.DEVNULL)
+        os.remove(record)
+    lib.ok(not [n for n in os.listdir(lib.T + "/p") if "airlox-box" in n],
+           "and nothing else")
+    os.mkdir(record)
+    done = subprocess.run([*words, "open('ran', 'w')"], cwd=lib.T, text=True,
+                          stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    lib.ok(done.returncode == 64 and "no regular file" in done.stderr
+           and not os.path.exists(lib.T + "/p/ran"), "refused: " + done.stderr)
+    os.rmdir(record)
+
+
 MANY = r"""
 import os
 for i in range(100):
@@ -300,6 +336,7 @@ def main():
     failed()
     asked()
     bound()
+    planted()
     many()
 
 

@@ -142,7 +142,8 @@ static mode_t mode_of(const struct change *c, const struct stat *st)
 	mode_t mask = umask(077);
 	umask(mask);
 	mode_t run = c->is->mode & 0111 & ~mask;
-	return c->was ? (st->st_mode & 0666) | run :
+	/* a link's is no mode: 0777 */
+	return c->was && S_ISREG(st->st_mode) ? (st->st_mode & 0666) | run :
 			(c->is->mode & 0666 & ~mask) | run;
 }
 

@@ -219,6 +219,14 @@ os.remove('gone')
            and "through a link" in said, said.strip())
 
 
+def link_replaced():
+    """A link's own mode is everything, and no file's."""
+    project()
+    run("import os; os.remove('link'); open('link', 'w').write('x')",
+        "--apply=all")
+    lib.same(tree()["link"], ("0o644", b"x"), "a link that became a file")
+
+
 def failed():
     project()
     before = tree()
@@ -333,6 +341,7 @@ def main():
     honest()
     hostile()
     meanwhile()
+    link_replaced()
     failed()
     asked()
     bound()

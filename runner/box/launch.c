@@ -13,6 +13,7 @@
 #include "runner/box/begin.h"
 #include "runner/box/check.h"
 #include "runner/box/doors.h"
+#include "runner/box/fence.h"
 #include "runner/box/flags.h"
 #include "runner/box/room.h"
 #include "runner/box/rundir.h"
@@ -90,6 +91,7 @@ static struct plan_limits limits_of(const struct launch *l)
 static int prepare(struct launch *l, struct err *e)
 {
 	if (files_may_apply(l->policy, l->o.apply, e) < 0 ||
+	    fence_check(l->policy, e) < 0 ||
 	    site_open(&l->site, &l->o.site, e) < 0)
 		return -1;
 	l->has_site = true;

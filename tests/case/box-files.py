@@ -10,6 +10,7 @@ import select
 import shutil
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, os.environ["TOP"] + "/tests")
 import box_user                                       # noqa: E402
@@ -318,6 +319,48 @@ def planted():
     os.rmdir(record)
 
 
+def fenced():
+    """What signs records is no box's, however it is named."""
+    state = os.environ["XDG_STATE_HOME"]
+    put(state + "/airlox-box.old/x")
+    link = lib.T + "/link-to-state"
+    os.symlink(state, link)
+    for at in ("/", lib.T, link, state + "/airlox-box",
+               state + "/airlox-box/key", state + "/airlox-box/runs"):
+        for mode in ("read", "write", "copy"):
+            with open(lib.T + "/policy.yaml", "w") as f:
+                f.write(f"files:\n  - {{path: {at}, at: /src, mode: {mode}}}\n")
+            said = run("0", status=65)
+            lib.ok("line 2: " in said and "the key that signs" in said,
+                   f"{mode}: {said.strip()}")
+    with open(lib.T + "/policy.yaml", "w") as f:
+        f.write(f"files:\n  - {{path: {state}/airlox-box.old, at: /src, "
+                "mode: read}\n")
+    run("open('/src/x')")
+
+
+def fenced_mount():
+    """A mount is no file: with it came ctl and the invites."""
+    relay = lib.Relay()
+    made = lib.run_cli(lib.AIRLOXFS, "creator", "create", "--relay",
+                       relay.url, "--json", "--profile", "host-runner")
+    alice = lib.Mount("alice", lib.json.loads(made.stdout)["invites"]["sender"])
+    kept = os.environ["XDG_STATE_HOME"]
+    apart = tempfile.mkdtemp(dir="/tmp")
+    os.environ["XDG_STATE_HOME"] = apart
+    for at in (alice.dir, alice.path("ctl"), alice.path("in"), lib.T):
+        for mode in ("read", "write", "copy"):
+            with open(lib.T + "/policy.yaml", "w") as f:
+                f.write(f"files:\n  - {{path: {at}, at: /src, mode: {mode}}}\n")
+            said = run("0", status=65)
+            lib.ok(f"the session mounted at {alice.dir}:" in said,
+                   f"{mode}: {said.strip()}")
+    os.environ["XDG_STATE_HOME"] = kept
+    shutil.rmtree(apart)
+    alice.end()
+    relay.stop()
+
+
 MANY = r"""
 import os
 for i in range(100):
@@ -344,8 +387,10 @@ def main():
     link_replaced()
     failed()
     asked()
-    bound()
     planted()
+    fenced()
+    fenced_mount()
+    bound()
     many()
 
 

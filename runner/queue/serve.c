@@ -126,14 +126,6 @@ static bool hear_queue(struct server *s)
 	return true;
 }
 
-static void wait_more(struct server *s)
-{
-	struct pollfd p[2] = { { .fd = s->inotify, .events = POLLIN },
-			       { .fd = s->stop, .events = POLLIN } };
-	if (poll(p, 2, LOOK_MS) > 0 && p[0].revents && !hear_queue(s))
-		s->gone = true;
-}
-
 /* A mount says so once its session is, or we were rejected. */
 static bool session_is_over(const struct server *s)
 {
@@ -141,18 +133,27 @@ static bool session_is_over(const struct server *s)
 	return fd < 0 && errno == ESHUTDOWN;
 }
 
+static void wait_more(struct server *s)
+{
+	struct pollfd p[2] = { { .fd = s->inotify, .events = POLLIN },
+			       { .fd = s->stop, .events = POLLIN } };
+	int n = poll(p, 2, LOOK_MS);
+	if (n > 0 && p[0].revents && !hear_queue(s))
+		s->gone = true;
+	if (n == 0)	/* no job: nobody waits for this look */
+		s->over = session_is_over(s);
+}
+
 static int serve_all(struct server *s, struct err *e)
 {
 	char name[NAME_MAX + 1];
-	bool over = false;
-	while (!serve_stopped(s) && !s->gone && !over) {
+	while (!serve_stopped(s) && !s->gone && !s->over) {
 		forget(s);
 		int found = next_job(s, name);
 		if (found < 0)
 			break;
 		if (!found) {
 			wait_more(s);
-			over = session_is_over(s);
 			continue;
 		}
 		see(s, name);
@@ -161,7 +162,7 @@ static int serve_all(struct server *s, struct err *e)
 			break;
 		}
 	}
-	tell_note(s->stopping ? "stopped" : over ?
+	tell_note(s->stopping ? "stopped" : s->over ?
 		  "the session is over, for this runner at least" :
 		  "the queue is gone");
 	return 0;

@@ -35,7 +35,7 @@ struct server {
 	unsigned long jobs;	/* so far */
 	char **seen;		/* names in the queue that were served */
 	size_t n_seen;
-	bool stopping, gone;
+	bool stopping, gone, over;
 };
 
 /* SIGTERM, SIGINT and SIGHUP as a descriptor; blocked from then on. */

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -20,6 +21,17 @@ def runtime():
         if os.access(f"/usr/bin/python3.{minor}", os.X_OK):
             return f"python3.{minor}"
     return "python3.11"
+
+steps = 0
+
+
+def ok(held, words):
+    global steps
+    if not held:
+        print("FAILED: " + words)
+        sys.exit(1)
+    steps += 1
+    print(f"ok {steps} - {words}")
 
 
 def wait_until(what, seconds=30, step=0.02):

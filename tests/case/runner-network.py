@@ -14,20 +14,11 @@ TOP = os.environ["TOP"]
 sys.path.insert(0, TOP + "/tests")
 sys.dont_write_bytecode = True
 import runner_queue as rq  # noqa: E402
+from runner_queue import ok  # noqa: E402
 
 T = os.environ["T"]
 SECRET = "real-key-of-the-runner-0815"
 seen = []
-steps = 0
-
-
-def ok(held, words):
-    global steps
-    if not held:
-        print("FAILED: " + words)
-        sys.exit(1)
-    steps += 1
-    print(f"ok {steps} - {words}")
 
 
 class Upstream(http.server.BaseHTTPRequestHandler):

@@ -16,17 +16,7 @@ TOP, T = os.environ["TOP"], os.environ["T"]
 sys.path.insert(0, TOP + "/tests")
 sys.dont_write_bytecode = True
 import runner_queue as rq  # noqa: E402
-
-steps = 0
-
-
-def ok(held, words):
-    global steps
-    if not held:
-        print("FAILED: " + words)
-        sys.exit(1)
-    steps += 1
-    print(f"ok {steps} - {words}")
+from runner_queue import ok  # noqa: E402
 
 
 def wheel(where, name, files, requires=()):

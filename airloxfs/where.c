@@ -15,6 +15,7 @@
 
 #include "airloxfs/where.h"
 #include "core/buf.h"
+#include "core/enc.h"
 
 #define OUR_TYPE "fuse.airloxfs"
 #define NO_FUSE "; without FUSE, `airloxfs send`, `items` and `watch` work"
@@ -54,22 +55,6 @@ char *where_path(const char *dir, struct err *e)
 	return path;
 }
 
-/* mountinfo writes a space, tab, newline or backslash in octal. */
-static void unescape(char *s)
-{
-	char *to = s;
-	for (; *s; s++) {
-		if (s[0] == '\\' && s[1] && s[2] && s[3]) {
-			*to++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 +
-				       (s[3] - '0'));
-			s += 3;
-		} else {
-			*to++ = *s;
-		}
-	}
-	*to = 0;
-}
-
 /* The type and source of the topmost mount on path; false: there is none. */
 static bool mount_on(const char *path, char type[64], char source[128])
 {
@@ -84,7 +69,7 @@ static bool mount_on(const char *path, char type[64], char source[128])
 			at = field = strtok_r(NULL, " ", &save);
 		if (!at || !dash)
 			continue;
-		unescape(at);
+		enc_unoctal(at);
 		if (strcmp(at, path) != 0)
 			continue;
 		found = sscanf(dash + 3, "%63s %127s", type, source) == 2;

@@ -128,3 +128,18 @@ int enc_hex_decode(void *to, size_t n, struct bytes s)
 	}
 	return 0;
 }
+
+void enc_unoctal(char *s)
+{
+	char *to = s;
+	for (; *s; s++) {
+		if (s[0] == '\\' && s[1] && s[2] && s[3]) {
+			*to++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 +
+				       (s[3] - '0'));
+			s += 3;
+		} else {
+			*to++ = *s;
+		}
+	}
+	*to = 0;
+}

@@ -21,4 +21,8 @@ void enc_b32(struct buf *out, const void *p, size_t n);
 void enc_hex(char *to, const void *p, size_t n);
 int enc_hex_decode(void *to, size_t n, struct bytes s); /* lowercase only */
 
+/* In place: a path of /proc/self/mountinfo, in which a space, tab, newline or
+ * backslash is a backslash and three octal digits. */
+void enc_unoctal(char *s);
+
 #endif

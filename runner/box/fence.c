@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/enc.h"
 #include "runner/box/state.h"
 
 /* path is dir, or something in it. */
@@ -37,22 +38,6 @@ static int state_path(char path[PATH_MAX], struct err *e)
 	return 0;
 }
 
-/* mountinfo writes a space, tab, newline or backslash in octal. */
-static void unescape(char *s)
-{
-	char *to = s;
-	for (; *s; s++) {
-		if (s[0] == '\\' && s[1] && s[2] && s[3]) {
-			*to++ = (char)((s[1] - '0') * 64 + (s[2] - '0') * 8 +
-				       (s[3] - '0'));
-			s += 3;
-		} else {
-			*to++ = *s;
-		}
-	}
-	*to = 0;
-}
-
 /* The mount of a session of this line, or NULL. */
 static char *session_at(char *line)
 {
@@ -63,7 +48,7 @@ static char *session_at(char *line)
 	for (int i = 0; field && i < 4; i++)
 		at = field = strtok_r(NULL, " ", &save);
 	if (at)
-		unescape(at);
+		enc_unoctal(at);
 	return at;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/prim.h"
+#include "runner/put.h"
 
 static const char *name_in(const char *file)
 {
@@ -53,20 +54,6 @@ int place_check(int dir, const char *file, struct err *e)
 	return 0;
 }
 
-static int put(int fd, struct bytes data)
-{
-	while (data.n) {
-		ssize_t n = write(fd, data.p, data.n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		data.p += n;
-		data.n -= (size_t)n;
-	}
-	return 0;
-}
-
 int place_write(int dir, const char *file, struct bytes data, struct err *e)
 {
 	char tmp[40];
@@ -78,7 +65,8 @@ int place_write(int dir, const char *file, struct bytes data, struct err *e)
 				   O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return err_sys(e, "cannot write %s", file);
-	if (put(fd, data) == 0 && renameat(dir, tmp, dir, name_in(file)) == 0)
+	if (put_whole(fd, data) == 0 &&
+	    renameat(dir, tmp, dir, name_in(file)) == 0)
 		return 0;
 	err_sys(e, "cannot write %s", file);
 	unlinkat(dir, tmp, 0);

@@ -17,6 +17,7 @@
 #include "runner/box/rundir_facts.h"
 #include "runner/box/slurp.h"
 #include "runner/box/state.h"
+#include "runner/put.h"
 #include "runner/sandbox/dirs.h"
 #include "runner/sandbox/session.h"
 
@@ -114,20 +115,6 @@ int rundir_make(struct rundir *d, struct err *e)
 	return -1;
 }
 
-static int write_all(int fd, struct bytes b)
-{
-	while (b.n) {
-		ssize_t n = write(fd, b.p, b.n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		b.p += n;
-		b.n -= (size_t)n;
-	}
-	return 0;
-}
-
 int rundir_put(const struct rundir *d, struct err *e)
 {
 	cleanup_buf struct buf b = { 0 };
@@ -136,7 +123,7 @@ int rundir_put(const struct rundir *d, struct err *e)
 		return err_set(e, ERR_MEMORY, "out of memory");
 	cleanup_fd int fd = openat(d->dir, STATE_NEW, O_WRONLY | O_CREAT |
 				   O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || write_all(fd, buf_bytes(&b)) < 0 ||
+	if (fd < 0 || put_whole(fd, buf_bytes(&b)) < 0 ||
 	    renameat(d->dir, STATE_NEW, d->dir, STATE) < 0)
 		return err_sys(e, "cannot write the state of run %s", d->run);
 	return 0;

@@ -7,6 +7,7 @@
 #include "core/clear.h"
 #include "core/json.h"
 #include "runner/broker/egress.h"
+#include "runner/put.h"
 
 #define PATH_SHOWN 512u
 #define LATE_MAX 16384u
@@ -73,20 +74,6 @@ static void put_time(struct egress *g)
 	buf_add_str(&g->late, g->words);
 }
 
-static int write_all(int fd, struct bytes s)
-{
-	while (s.n) {
-		ssize_t n = write(fd, s.p, s.n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		s.p += n;
-		s.n -= (size_t)n;
-	}
-	return 0;
-}
-
 int egress_put(struct egress *g, const struct egress_line *l)
 {
 	struct buf *b = &g->late;
@@ -127,8 +114,8 @@ int egress_put(struct egress *g, const struct egress_line *l)
 int egress_flush(struct egress *g)
 {
 	struct bytes all = buf_bytes(&g->late);
-	if (buf_failed(&g->late) || write_all(g->fd, all) < 0 ||
-	    (g->copy >= 0 && write_all(g->copy, all) < 0))
+	if (buf_failed(&g->late) || put_whole(g->fd, all) < 0 ||
+	    (g->copy >= 0 && put_whole(g->copy, all) < 0))
 		g->failed = true;
 	if (g->failed)
 		buf_free(&g->late);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "core/http.h"
 #include "core/prim.h"
 #include "runner/broker/redact.h"
 #include "runner/broker/text.h"
@@ -39,7 +40,7 @@ static size_t number(const uint8_t *p, size_t n, size_t max, unsigned base,
 	size_t i = 0;
 	*value = 0;
 	for (; i < n && i < max; i++) {
-		int d = text_hex(p[i]);
+		int d = http_hex(p[i]);
 		if (d < 0 || (unsigned)d >= base)
 			break;
 		*value = *value * base + (unsigned)d;

@@ -77,15 +77,6 @@ void text_json(struct buf *out, struct bytes s)
 	}
 }
 
-int text_hex(uint8_t c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
-		return (c | 0x20) - 'a' + 10;
-	return -1;
-}
-
 const uint8_t *text_find(struct bytes s, struct bytes needle)
 {
 	return s.n < needle.n || !s.p ? NULL :

@@ -12,7 +12,6 @@ void text_base64(struct buf *out, struct bytes s);
 int text_from_base64(struct buf *out, struct bytes s);
 void text_percent(struct buf *out, struct bytes s);	/* all but unreserved */
 void text_json(struct buf *out, struct bytes s);	/* without quotes */
-int text_hex(uint8_t c);	/* 0..15, or -1 */
 /* Where needle is in s, or NULL; needle.n > 0. */
 const uint8_t *text_find(struct bytes s, struct bytes needle);
 

@@ -7,6 +7,7 @@
 
 #include "core/clear.h"
 #include "core/enc.h"
+#include "runner/put.h"
 
 #define HEX (2 * HASH_SIZE)
 #define START "airlox/record/v1"
@@ -93,20 +94,6 @@ struct chain *chain_new(int dir_fd, const char *file, const char *run,
 	return c;
 }
 
-static int write_all(int fd, struct bytes b, struct err *e)
-{
-	while (b.n) {
-		ssize_t n = write(fd, b.p, b.n);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(e, "cannot write the record");
-		b.p += n;
-		b.n -= (size_t)n;
-	}
-	return 0;
-}
-
 static int add_line(struct chain *c, enum part_kind kind, int64_t at_ms,
 		    struct bytes data, struct err *e)
 {
@@ -126,7 +113,8 @@ static int add_line(struct chain *c, enum part_kind kind, int64_t at_ms,
 	if (buf_failed(&line))
 		return err_set(e, ERR_MEMORY, "out of memory");
 	c->bytes += line.len;
-	return write_all(c->fd, buf_bytes(&line), e);
+	return put_whole(c->fd, buf_bytes(&line)) == 0 ? 0 :
+		err_sys(e, "cannot write the record");
 }
 
 /* What did not fit is said where it would have stood last. */

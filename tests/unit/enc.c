@@ -70,5 +70,9 @@ int main(void)
 	ok(enc_hex_decode(two, 2, bytes_str("0FA0")) < 0, "no uppercase hex");
 	ok(enc_hex_decode(two, 2, bytes_str("0fa")) < 0, "no half byte");
 	ok(enc_hex_decode(two, 2, bytes_str("0fa00")) < 0, "none too many");
+
+	char path[] = "/a\\040b\\134c\\1";
+	enc_unoctal(path);
+	is_str(path, "/a b\\c\\1", "a path of mountinfo");
 	return done_testing();
 }

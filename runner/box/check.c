@@ -14,7 +14,7 @@ static const char help[] =
 	"is risky.\n\n"
 	"  --url URL     what would happen to a request, and why\n"
 	"  --method M    its method (default GET)\n"
-	"  --json        the policy as JSON\n";
+	"  --json        rules, warnings and what is missing, as JSON\n";
 
 struct policy *check_read_fd(int fd, const char *name, struct err *e)
 {

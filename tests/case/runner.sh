@@ -135,11 +135,11 @@ pass "$size MiB printed: runner $peak kB, a second mount answered $n times"
 run_job alice --no-wait long.py || fail "$(cat err)"
 job=$(grep -oE '[A-Za-z0-9_-]{22}' out | head -n 1)
 assert_wait 'pgrep -f "$MARK" >/dev/null' 20
-printf '%s\n' "$SENDER" | as alice "$AIRLOXFS" cancel --invite - "$job" \
+printf '%s\n' "$SENDER" | as alice "$AIRLOXFS" cancel --invite - -- "$job" \
 	>said 2>&1 || fail "cancel: $(cat said)"
 assert_wait 'grep -q "failed: cancelled" runner.log' 20
 nothing_left
-printf '%s\n' "$SENDER" | as alice "$AIRLOXFS" result --invite - "$job" \
+printf '%s\n' "$SENDER" | as alice "$AIRLOXFS" result --invite - -- "$job" \
 	>said 2>&1
 grep -q cancelled said || fail "result: $(cat said)"
 pass 'a cancelled job is gone, and says so'
@@ -151,7 +151,7 @@ kill -KILL "$RUNNER_PID"
 wait "$RUNNER_PID" 2>/dev/null
 nothing_left
 result() {
-	printf '%s\n' "$SENDER" | as alice "$AIRLOXFS" result --invite - "$job" \
+	printf '%s\n' "$SENDER" | as alice "$AIRLOXFS" result --invite - -- "$job" \
 		>said 2>&1
 	grep -q 'runner went away' said
 }
